@@ -1,0 +1,63 @@
+# Python 3.11 or newer and make are all that is needed: every target installs what it uses into .venv.
+# Another interpreter: make test PYTHON=python3.13
+
+PYTHON ?= python3.11 python3
+PY := .venv/bin/python
+PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+.PHONY: help demo test lint format bench clean
+.NOTPARALLEL:
+
+help:
+	@echo "make demo    counterfactuals and their certificates on a small example"
+	@echo "make test    tests and doctests"
+	@echo "make lint    style, types and layers"
+	@echo "make format  rewrite the code in the house style"
+	@echo "make bench   time the projections"
+	@echo "make clean   remove caches and build results; .venv stays"
+
+demo: .venv/.installed-run
+	@$(PY) -m evenhand.demo
+
+# Two workers with one BLAS thread each: more threads than cores only get in each other's way.
+test: .venv/.installed-dev
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n 2
+
+lint: .venv/.installed-dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports --no-logo
+
+format: .venv/.installed-dev
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: .venv/.installed-dev
+	$(PY) bench/bench.py
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The package is installed in editable mode, so that numba's compiled kernels stay cached next to the source.
+.venv/.installed-run: pyproject.toml constraints.txt | $(PY)
+	@echo "Installing evenhand into .venv ..."
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+.venv/.installed-dev: pyproject.toml constraints.txt | $(PY)
+	@echo "Installing evenhand and its development tools into .venv ..."
+	@$(PIP_INSTALL) -e ".[dev,bench]"
+	@touch .venv/.installed-run $@
+
+$(PY):
+	@for candidate in $(PYTHON); do \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    rm -f .venv/.installed-run .venv/.installed-dev; \
+	    "$$candidate" -m venv .venv && exit 0; \
+	    rm -f $@; exit 1; \
+	  fi; \
+	done; \
+	echo "evenhand needs Python 3.11 or newer; tried: $(PYTHON). Install one, or name it: make ... PYTHON=/path/to/python" >&2; \
+	exit 1

@@ -1,0 +1,125 @@
+"""What a person can change."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.distances import FloatArray
+from evenhand.sets import ConvexSet
+
+Column = Hashable
+FIXED, FREE, UP, DOWN = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """An :class:`Actionable` for one table: a direction and an interval per column."""
+
+    directions: npt.NDArray[np.int64]
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is limited at all."""
+        return bool((self.directions != FREE).any() or np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+
+    @property
+    def box(self) -> ConvexSet:
+        """The values that are allowed."""
+        return ConvexSet(len(self.lower), self.lower, self.upper)
+
+    def snap(self, points: FloatArray, factual: FloatArray) -> FloatArray:
+        """Undo rounding: a column that may only grow is not smaller by one part in 10^16 either."""
+        points = np.where(self.directions == UP, np.maximum(points, factual), points)
+        points = np.where(self.directions == DOWN, np.minimum(points, factual), points)
+        return np.where(self.directions == FIXED, factual, np.clip(points, self.lower, self.upper))
+
+
+@dataclass(frozen=True)
+class Actionable:
+    """What a person can change, by column name or position.
+
+    Parameters
+    ----------
+    immutable : sequence of columns
+        Never change.
+    increase, decrease : sequences of columns
+        May only grow, or only fall.
+    bounds : mapping from column to (lower, upper)
+        Values that the counterfactual may take; None or infinity leaves a side open.
+
+    Examples
+    --------
+    >>> Actionable(immutable=["age"], increase=["income"], bounds={"duration": (6, 60)})
+    Actionable(immutable=('age',), increase=('income',), decrease=(), bounds={'duration': (6, 60)})
+    """
+
+    immutable: Sequence[Column] = ()
+    increase: Sequence[Column] = ()
+    decrease: Sequence[Column] = ()
+    bounds: Mapping[Column, tuple[float | None, float | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("immutable", "increase", "decrease"):
+            columns = getattr(self, name)
+            if isinstance(columns, str) or not isinstance(columns, Sequence | np.ndarray):
+                raise TypeError(f"{name} is a list of columns; got {columns!r}. Write {name}=[{columns!r}].")
+            object.__setattr__(self, name, tuple(columns))
+        object.__setattr__(self, "bounds", dict(self.bounds))
+
+    def limits(self, dim: int, names: Sequence[str] | None) -> Limits:
+        """Look up the columns of a table and check that nothing contradicts itself."""
+        directions = np.full(dim, FREE, dtype=np.int64)
+        for way, label in ((FIXED, "immutable"), (UP, "increase"), (DOWN, "decrease")):
+            for column in getattr(self, label):
+                j = _position(column, dim, names)
+                if directions[j] not in (FREE, way):
+                    raise ValueError(
+                        f"Column {column!r} is both {_word(directions[j])} and {label}. "
+                        "Name it once; what may neither grow nor fall is immutable."
+                    )
+                directions[j] = way
+        lower, upper = np.full(dim, -np.inf), np.full(dim, np.inf)
+        for column, interval in self.bounds.items():
+            j = _position(column, dim, names)
+            lower[j], upper[j] = _interval(column, interval)
+            if directions[j] == FIXED:
+                raise ValueError(f"Column {column!r} is immutable and has bounds; an immutable column keeps its value.")
+        return Limits(directions, lower, upper)
+
+
+def _interval(column: Column, interval: Any) -> tuple[float, float]:
+    try:
+        low, high = interval
+        lower = -np.inf if low is None else float(low)
+        upper = np.inf if high is None else float(high)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bounds[{column!r}] must be a pair (lower, upper), got {interval!r}.") from error
+    if not lower <= upper:
+        raise ValueError(f"bounds[{column!r}] = ({low}, {high}) leave no value: the lower one must not be larger.")
+    return lower, upper
+
+
+def _word(way: int) -> str:
+    return {FIXED: "immutable", UP: "increase", DOWN: "decrease"}[int(way)]
+
+
+def _position(column: Column, dim: int, names: Sequence[str] | None) -> int:
+    if names is not None and column in names:
+        return list(names).index(column)  # type: ignore[arg-type]
+    if isinstance(column, int | np.integer) and not isinstance(column, bool):
+        if -dim <= column < dim:
+            return int(column) % dim
+        raise ValueError(f"Column {column} does not exist: the table has {dim} columns, 0 to {dim - 1}.")
+    if names is None:
+        raise ValueError(
+            f"Column {column!r} is a name, but neither the model nor the data given to fit has column names. "
+            "Fit with a DataFrame, or use positions."
+        )
+    raise ValueError(f"Column {column!r} does not exist. Columns: {', '.join(map(str, names))}.")

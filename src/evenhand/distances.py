@@ -1,0 +1,236 @@
+"""Distances between people, usable as the cost of changing one into the other.
+
+Every cost is a norm of the change: ``cost(x, x') = ||x' - x||``.  A change of
+variables turns each of them into a plain l1 or l2 norm, which is all that the
+solvers have to know (see :meth:`L1.frame` and :meth:`L2.frame`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class L1:
+    r"""Weighted Manhattan distance :math:`\sum_j w_j |a_j - b_j|`.
+
+    Parameters
+    ----------
+    weights : array of shape (n_features,), optional
+        Positive weights; all one when left out.
+
+    Examples
+    --------
+    >>> float(L1(weights=[1.0, 10.0])([[0.0, 0.0]], [[3.0, 1.0]])[0])
+    13.0
+    """
+
+    weights: FloatArray | None = None
+
+    order: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", _checked_weights(self.weights))
+
+    def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+        """Distance between the rows of `a` and the rows of `b`."""
+        change = _difference(a, b)
+        total: FloatArray = np.abs(change) @ _weights(self.weights, change.shape[1])
+        return total
+
+    @classmethod
+    def mad(cls, X: npt.ArrayLike) -> L1:
+        """Weights 1 / MAD, the median absolute deviation of each column of `X`.
+
+        A column with MAD 0 (half of its values are the same) gets weight 1.
+        """
+        table = _finite_table(X)
+        mad = np.median(np.abs(table - np.median(table, axis=0)), axis=0)
+        return cls(weights=1.0 / np.where(mad > 0, mad, 1.0))
+
+    def frame(self, dim: int, free: npt.NDArray[np.intp]) -> FloatArray:
+        """Diagonal S with ``change[free] = S * xi`` and cost ``||xi||_1``."""
+        scale: FloatArray = 1.0 / _weights(self.weights, dim)[free]
+        return scale
+
+    def dual(self, rows: FloatArray) -> FloatArray:
+        """Dual norm of each row: how much ``row @ x`` can change per unit of cost."""
+        scaled = np.abs(rows) / _weights(self.weights, rows.shape[1])
+        size: FloatArray = np.asarray(scaled.max(axis=1, initial=0.0))
+        return size
+
+    def reach(self, matrix: FloatArray) -> float:
+        """Largest Euclidean length that ``matrix @ change`` has at cost one."""
+        scaled = matrix / _weights(self.weights, matrix.shape[1])
+        return float(np.sqrt((scaled**2).sum(axis=0)).max(initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class L2:
+    r"""Euclidean distance, weighted or generalized.
+
+    :math:`\sqrt{\sum_j w_j (a_j - b_j)^2}` with `weights`, or
+    :math:`\sqrt{(a-b)^\top \Omega (a-b)}` with a `matrix` :math:`\Omega`.
+
+    Parameters
+    ----------
+    weights : array of shape (n_features,), optional
+        Positive weights; all one when left out.
+    matrix : array of shape (n_features, n_features), optional
+        Symmetric positive definite; at most one of the two may be given.
+
+    Examples
+    --------
+    >>> float(L2()([[0.0, 0.0]], [[3.0, 4.0]])[0])
+    5.0
+    """
+
+    weights: FloatArray | None = None
+    matrix: FloatArray | None = None
+
+    order: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if self.weights is not None and self.matrix is not None:
+            raise ValueError("L2 takes weights or a matrix, not both; put the weights on the matrix's diagonal.")
+        object.__setattr__(self, "weights", _checked_weights(self.weights))
+        object.__setattr__(self, "matrix", _checked_matrix(self.matrix))
+
+    def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+        """Distance between the rows of `a` and the rows of `b`."""
+        change = _difference(a, b)
+        if self.matrix is None:
+            total: FloatArray = np.sqrt(change**2 @ _weights(self.weights, change.shape[1]))
+            return total
+        squares: FloatArray = np.einsum("ij,jk,ik->i", change, self._omega(change.shape[1]), change)
+        return np.sqrt(squares)
+
+    @classmethod
+    def mahalanobis(cls, X: npt.ArrayLike) -> L2:
+        """The Mahalanobis distance of the rows of `X`: the inverse of their covariance."""
+        table = _finite_table(X)
+        covariance = np.atleast_2d(np.cov(table, rowvar=False)) if len(table) > 1 else np.zeros((table.shape[1],) * 2)
+        spread = np.linalg.eigvalsh(covariance)
+        if not spread[0] > 1e-12 * max(spread[-1], 0.0):
+            raise ValueError(
+                f"The covariance of these {len(table)} rows is singular, so it has no Mahalanobis distance: a column "
+                "is constant or a combination of others. Leave that column out, or pass L2(weights=...)."
+            )
+        return cls(matrix=np.asarray(np.linalg.inv(covariance), dtype=np.float64))
+
+    def frame(self, dim: int, free: npt.NDArray[np.intp]) -> FloatArray:
+        """S (a diagonal, or a matrix) with ``change[free] = S xi`` and cost ``||xi||_2``."""
+        if self.matrix is None:
+            scale: FloatArray = 1.0 / np.sqrt(_weights(self.weights, dim)[free])
+            return scale
+        factor = np.linalg.cholesky(self._omega(dim)[np.ix_(free, free)])
+        inverse: FloatArray = np.linalg.inv(factor).T
+        return inverse
+
+    def dual(self, rows: FloatArray) -> FloatArray:
+        """Dual norm of each row: how much ``row @ x`` can change per unit of cost."""
+        size: FloatArray = np.linalg.norm(self._plain(rows), axis=1)
+        return size
+
+    def reach(self, matrix: FloatArray) -> float:
+        """Largest Euclidean length that ``matrix @ change`` has at cost one."""
+        return float(np.linalg.norm(self._plain(matrix), 2)) if matrix.size else 0.0
+
+    def _plain(self, rows: FloatArray) -> FloatArray:
+        dim = rows.shape[1]
+        frame = self.frame(dim, np.arange(dim))
+        return rows * frame if frame.ndim == 1 else rows @ frame
+
+    def _omega(self, dim: int) -> FloatArray:
+        if self.matrix is None or len(self.matrix) != dim:
+            got = 0 if self.matrix is None else len(self.matrix)
+            raise ValueError(f"The cost's matrix is {got} x {got}, the data has {dim} columns.")
+        return self.matrix
+
+
+Cost: TypeAlias = L1 | L2
+Distance: TypeAlias = Callable[[npt.ArrayLike, npt.ArrayLike], FloatArray]
+
+
+def as_cost(cost: Cost | str) -> Cost:
+    """The cost that a string or a cost object stands for."""
+    if isinstance(cost, L1 | L2):
+        return cost
+    return _named(cost, "cost", 'a cost has to be a norm: "l1", "l2", L1(...) or L2(...)')
+
+
+def as_distance(distance: Distance | str) -> Distance:
+    """The distance that a string or any callable ``(A, B) -> (n,)`` stands for."""
+    if callable(distance):
+        return distance
+    return _named(distance, "distance", 'use "l1", "l2", L1(...), L2(...) or any function (A, B) -> (n,)')
+
+
+def _named(name: object, what: str, choices: str) -> Cost:
+    if name == "l1":
+        return L1()
+    if name == "l2":
+        return L2()
+    raise ValueError(f"{name!r} is not a known {what}: {choices}.")
+
+
+def _checked_weights(weights: npt.ArrayLike | None) -> FloatArray | None:
+    if weights is None:
+        return None
+    array = np.array(weights, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"weights must be one number per column, got an array of shape {array.shape}.")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    if len(bad):
+        raise ValueError(
+            f"weights must be positive and finite, got {array[bad[0]]} for column {bad[0]}. "
+            "A column that may change for free has no closest answer; one that may not change belongs in "
+            "Actionable(immutable=...)."
+        )
+    array.setflags(write=False)
+    return array
+
+
+def _checked_matrix(matrix: npt.ArrayLike | None) -> FloatArray | None:
+    if matrix is None:
+        return None
+    array = np.array(matrix, dtype=np.float64)
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        raise ValueError(f"matrix must be square, got shape {array.shape}.")
+    if not np.isfinite(array).all() or not np.allclose(array, array.T, rtol=1e-10, atol=1e-12 * np.abs(array).max()):
+        raise ValueError("matrix must be finite and symmetric.")
+    array = (array + array.T) / 2
+    if not np.linalg.eigvalsh(array)[0] > 0:
+        raise ValueError("matrix must be positive definite: a direction that costs nothing has no closest answer.")
+    array.setflags(write=False)
+    return array
+
+
+def _weights(weights: FloatArray | None, dim: int) -> FloatArray:
+    if weights is None:
+        return np.ones(dim)
+    if len(weights) != dim:
+        raise ValueError(f"The cost has {len(weights)} weights, the data has {dim} columns.")
+    return weights
+
+
+def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+    left = np.asarray(a, dtype=np.float64)
+    right = np.asarray(b, dtype=np.float64)
+    return np.atleast_2d(left - right)
+
+
+def _finite_table(X: npt.ArrayLike) -> FloatArray:
+    table = np.asarray(X, dtype=np.float64)
+    if table.ndim != 2 or len(table) == 0:
+        raise ValueError(f"A table of people is needed, one row each; got shape {table.shape}.")
+    if not np.isfinite(table).all():
+        raise ValueError("The table contains NaN or infinity; drop or impute these rows first.")
+    return table

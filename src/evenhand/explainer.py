@@ -1,0 +1,204 @@
+"""From a fitted method to explanations of whole tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from evenhand.actionable import Limits
+from evenhand.distances import Cost, FloatArray
+from evenhand.explanations import Explanations, Table
+from evenhand.models import ModelView
+from evenhand.projection import CHUNK, Progress, Projector, Status, as_table, in_chunks
+from evenhand.sets import Region
+from evenhand.targets import ANY_OTHER, aims, read_targets
+
+# How far from every constraint an answer stays, relative to the numbers that meet there: first just enough for
+# rounding, then more for the few rows where the model's own arithmetic is coarser.
+GUARDS = (1e-11, 1e-9, 1e-7, 1e-5)
+TIE = 1e-9
+
+
+class _Answers(NamedTuple):
+    """Counterfactuals of some rows towards given labels."""
+
+    points: FloatArray
+    cost: FloatArray
+    gap: FloatArray
+    status: npt.NDArray[np.str_]
+    label: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Explainer:
+    """A method fitted to a model: call :meth:`explain`.
+
+    Attributes
+    ----------
+    view : ModelView
+        The model, as a function from labels to regions.
+    cost : L1 or L2
+        The cost of a change.
+    region : callable
+        ``region(k)`` is where counterfactuals for the k-th label may lie, in raw inputs.
+    limits : Limits
+        What may change.
+    check : callable, optional
+        ``check(points, k)`` says which points fulfil what the region promises beyond the label.
+    """
+
+    view: ModelView
+    cost: Cost
+    region: Callable[[int], Region]
+    limits: Limits
+    check: Callable[[FloatArray, int], npt.NDArray[np.bool_]] | None = None
+    _projectors: dict[int, Projector] = field(default_factory=dict, repr=False)
+
+    def explain(
+        self,
+        X: Any,
+        target: Any = None,
+        *,
+        random_state: int | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        chunk_size: int = CHUNK,
+        progress: Progress | None = None,
+    ) -> Explanations:
+        """Counterfactuals for every row of a table.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, n_features)
+            People, in the model's raw inputs.  A row with NaN or infinity gets the status "invalid".
+        target : label, array of labels, "random" or None
+            What the model should say instead: one label for all, one per row, a label drawn at random
+            among the others, or (None) whichever other label is cheapest.
+        random_state : int or numpy Generator, optional
+            Seed for ``target="random"``.
+        n_jobs : int, optional
+            Threads; -1 uses all cores.  The answers do not depend on it.
+        chunk_size : int
+            Rows at a time; bounds the memory, not the answers.
+        progress : callable, optional
+            Called as ``progress(done, total)`` after each chunk.
+
+        Returns
+        -------
+        Explanations
+        """
+        table = as_table(self.view.columns(X), self.view.n_features)
+        n = len(table)
+        goal = read_targets(target, self.view, n, random_state)
+        for k in np.unique(goal) if (goal >= 0).all() else range(len(self.view.classes)):
+            self._projector(int(k))  # before the threads start
+        points, cost, gap = np.empty(table.shape), np.empty(n), np.empty(n)
+        status, label = np.empty(n, dtype="<U11"), np.empty(n, dtype=np.int64)
+        for rows, part in in_chunks(lambda rows: self._chunk(table[rows], goal[rows]), n, n_jobs, chunk_size, progress):
+            points[rows], cost[rows], gap[rows], status[rows], label[rows] = part
+        return Explanations(
+            factual=self._like(X, table),
+            counterfactual=self._like(X, points),
+            target=self._labels(label),
+            cost=cost,
+            gap=gap,
+            status=status,
+            valid=np.isin(status, (Status.OPTIMAL, Status.INACCURATE, Status.ALREADY)),
+        )
+
+    def _chunk(self, X: FloatArray, goal: npt.NDArray[np.int64]) -> _Answers:
+        """Explain some rows: who is already there, who is missing values, and the rest label by label."""
+        finite = np.isfinite(X).all(axis=1)
+        present = np.full(len(X), -1)
+        if finite.any():
+            present[finite] = self.view.positions(self.view.predict(X[finite]))
+        aim = aims(goal, present)
+        answers = _unanswered(X, aim)
+        answers.status[~finite] = Status.INVALID
+        there = finite & (aim == present)
+        answers.points[there] = X[there]
+        answers.cost[there] = answers.gap[there] = 0.0
+        answers.status[there] = Status.ALREADY
+        for k in range(len(self.view.classes)):
+            rows = np.flatnonzero(finite & ~there & ((aim == k) | ((aim == ANY_OTHER) & (present != k))))
+            if len(rows):
+                self._offer(answers, rows, X[rows], k)
+        return answers
+
+    def _offer(self, answers: _Answers, rows: npt.NDArray[np.intp], X: FloatArray, k: int) -> None:
+        """Take the counterfactuals towards the k-th label where they are better than what is there."""
+        known = answers.cost[rows]
+        offer = self._toward(X, k, np.where(np.isnan(known), np.inf, known))
+        better = np.isnan(known) & ((answers.label[rows] == k) | (offer.status != Status.UNREACHABLE))
+        for i in np.flatnonzero(~np.isnan(offer.cost) & ~np.isnan(known)):
+            better[i] = _before(offer.points[i] - X[i], offer.cost[i], answers.points[rows[i]] - X[i], known[i])
+        for kept, new in zip(answers, offer, strict=True):
+            kept[rows[better]] = new[better]
+
+    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> _Answers:
+        """Counterfactuals towards one label, confirmed by the model itself."""
+        answers = _unanswered(X, np.full(len(X), k))
+        open_rows = np.arange(len(X))
+        for guard in GUARDS:
+            people = X[open_rows]
+            found = self._projector(k).project(people, guard, cutoff[open_rows])
+            points = self.limits.snap(found.points, people) if self.limits.any else found.points
+            reached = np.flatnonzero(~np.isnan(found.cost))
+            confirmed = np.zeros(len(open_rows), dtype=bool)
+            confirmed[reached] = self._confirmed(points[reached], k)
+            done = confirmed | np.isnan(found.cost)
+            rows = open_rows[done]
+            answers.points[rows] = points[done]
+            answers.cost[rows] = found.cost[done]
+            answers.gap[rows] = found.gap[done]
+            answers.status[rows] = found.status[done]
+            open_rows = open_rows[~done]
+            if not len(open_rows):
+                break
+        answers.status[open_rows] = Status.REJECTED
+        return answers
+
+    def _confirmed(self, points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
+        if not len(points):
+            return np.zeros(0, dtype=bool)
+        confirmed: npt.NDArray[np.bool_] = self.view.positions(self.view.predict(points)) == k
+        return confirmed if self.check is None else confirmed & self.check(points, k)
+
+    def _projector(self, k: int) -> Projector:
+        if k not in self._projectors:
+            self._projectors[k] = Projector(self.region(k), self.cost, self.limits.directions)
+        return self._projectors[k]
+
+    def _like(self, X: Any, table: FloatArray) -> Table:
+        if not isinstance(X, pd.DataFrame):
+            return table
+        return pd.DataFrame(table, index=X.index, columns=self.view.columns(X).columns, copy=False)
+
+    def _labels(self, label: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        if (label >= 0).all():
+            return self.view.classes[label]
+        named = np.full(len(label), None, dtype=object)
+        named[label >= 0] = self.view.classes[label[label >= 0]]
+        return named
+
+
+def _unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> _Answers:
+    n = len(X)
+    nothing = np.full(n, np.nan)
+    status = np.full(n, Status.UNREACHABLE.value, dtype="<U11")
+    return _Answers(np.full(X.shape, np.nan), nothing, nothing.copy(), status, label.astype(np.int64))
+
+
+def _before(a: FloatArray, cost_a: float, b: FloatArray, cost_b: float) -> bool:
+    """Whether change a comes before change b: by cost, then length, then lexicographically."""
+    if abs(cost_a - cost_b) > TIE * max(cost_a, cost_b):
+        return cost_a < cost_b
+    length_a, length_b = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    if abs(length_a - length_b) > TIE * max(length_a, length_b):
+        return length_a < length_b
+    apart = np.flatnonzero(np.abs(a - b) > TIE * np.maximum(np.abs(a), np.abs(b)))
+    return bool(len(apart)) and bool(a[apart[0]] < b[apart[0]])

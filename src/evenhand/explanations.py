@@ -1,0 +1,124 @@
+"""Explanations of a table of people, as data."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from evenhand.distances import FloatArray
+from evenhand.projection import Status
+
+Table: TypeAlias = FloatArray | pd.DataFrame
+SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Explanations:
+    """What would have to be different, one row per person; no row is ever dropped.
+
+    Attributes
+    ----------
+    factual, counterfactual : array or DataFrame of shape (n, n_features)
+        The people as they are, and as they would have to be; a DataFrame if one was given.
+        A person without a counterfactual is a row of NaN.
+    target : array of shape (n,)
+        The label that each counterfactual aims at; None where no label was within reach.
+    cost : array of shape (n,)
+        Cost of the change; NaN where there is none.
+    gap : array of shape (n,)
+        Proven: nothing cheaper than ``cost - gap`` exists.
+    status : array of shape (n,)
+        A :class:`Status` per person; :attr:`reason` says it in words.
+    valid : array of shape (n,)
+        Whether the model's own ``predict`` returns the target for the counterfactual.
+    """
+
+    factual: Table
+    counterfactual: Table
+    target: npt.NDArray[Any]
+    cost: FloatArray
+    gap: FloatArray
+    status: npt.NDArray[np.str_]
+    valid: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    @property
+    def changes(self) -> Table:
+        """The change per feature: counterfactual minus factual."""
+        return self.counterfactual - self.factual
+
+    @property
+    def reason(self) -> npt.NDArray[np.str_]:
+        """The status of each person as a sentence."""
+        reasons = {status: status.reason for status in Status}
+        return np.array([reasons[Status(status)] for status in self.status], dtype=np.str_)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per person: the outcome, then the counterfactual under the features' own names.
+
+        A column of the outcome whose name is also a feature's gets a trailing underscore.
+        """
+        features = self._frame(self.counterfactual)
+        outcome = {
+            "target": self.target,
+            "cost": self.cost,
+            "gap": self.gap,
+            "status": self.status,
+            "valid": self.valid,
+            "reason": self.reason,
+        }
+        taken = set(features.columns)
+        named = {name + "_" * (name in taken): values for name, values in outcome.items()}
+        return pd.concat([pd.DataFrame(named, index=features.index), features], axis=1)
+
+    def describe(self, row: int) -> str:
+        """What one person is told, in words: ``income: 1200 -> 1500; debt: 300 -> 250``."""
+        if not self.valid[row]:
+            return Status(self.status[row]).reason
+        before = self._frame(self.factual).iloc[row]
+        after = self._frame(self.counterfactual).iloc[row]
+        moved = [
+            f"{name}: {before[name]:.4g} -> {after[name]:.4g}" for name in before.index if before[name] != after[name]
+        ]
+        return "; ".join(moved) if moved else Status(self.status[row]).reason
+
+    def __repr__(self) -> str:
+        found = int(self.valid.sum())
+        counts = ", ".join(f"{n} {s}" for s, n in zip(*np.unique(self.status, return_counts=True), strict=True))
+        middle = f", median cost {np.nanmedian(self.cost):.4g}" if found else ""
+        return f"Explanations({len(self)} people: {counts or 'none'}{middle})"
+
+    def _repr_html_(self) -> str:
+        index = self._frame(self.factual.iloc[:SHOWN] if isinstance(self.factual, pd.DataFrame) else self.factual).index
+        rows = []
+        for i in range(min(len(self), SHOWN)):
+            cost = "–" if np.isnan(self.cost[i]) else f"{self.cost[i]:.4g}"
+            cells = [str(index[i]), str(self.target[i]), str(self.status[i]), cost]
+            told = self._told_html(i)
+            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + f"<td>{told}</td></tr>")
+        more = f"<p>{len(self) - SHOWN} more people.</p>" if len(self) > SHOWN else ""
+        head = "".join(
+            f"<th>{name}</th>" for name in ("person", "target", "status", "cost", "what would have to change")
+        )
+        return (
+            f"<div><p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(rows)}</tbody></table>{more}</div>"
+        )
+
+    def _told_html(self, row: int) -> str:
+        parts = self.describe(row).split("; ")
+        shown = "<br>".join(html.escape(part).replace("-&gt;", "→") for part in parts[:SHOWN])
+        return shown + (f"<br>and {len(parts) - SHOWN} more" if len(parts) > SHOWN else "")
+
+    @staticmethod
+    def _frame(table: Table) -> pd.DataFrame:
+        if isinstance(table, pd.DataFrame):
+            return table
+        return pd.DataFrame(table, columns=[f"x{j}" for j in range(table.shape[1])])

@@ -1,0 +1,12 @@
+"""Models as functions ``label -> region``: one file per family.
+
+Importing the families is what registers them with :func:`view`.
+"""
+
+from __future__ import annotations
+
+from evenhand.models import linear, pipeline, prototypes, tree  # noqa: F401 - to register them
+from evenhand.models.base import ModelView, view
+from evenhand.models.lvq import GLVQ, GMLVQ
+
+__all__ = ["GLVQ", "GMLVQ", "ModelView", "view"]

@@ -1,0 +1,144 @@
+"""What the rest of the package knows about a model: labels, predictions, regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand.distances import FloatArray
+from evenhand.sets import Affine, Region
+
+SUPPORTED = (
+    "linear classifiers (LogisticRegression, RidgeClassifier, LinearSVC, SGDClassifier, Perceptron, "
+    "LinearDiscriminantAnalysis), DecisionTreeClassifier, GLVQ, GMLVQ, NearestCentroid, "
+    "KNeighborsClassifier(n_neighbors=1), and a Pipeline that ends in one of them"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelView:
+    """A fitted classifier as a function ``label -> region``, in raw inputs.
+
+    Attributes
+    ----------
+    model : estimator
+        The user's own model, untouched; :meth:`predict` asks it and nobody else.
+    classes : array
+        The labels, in the model's order.
+    encode : Affine
+        From the raw inputs to the space of the model's last step.
+    latent : callable
+        ``latent(k)`` is the region of ``classes[k]`` in the space of the last step.
+    feature_names : tuple of str or None
+        Names of the raw columns, if the model was fitted with names.
+    """
+
+    model: Any
+    classes: npt.NDArray[Any]
+    encode: Affine
+    latent: Callable[[int], Region]
+    feature_names: tuple[str, ...] | None = None
+    _regions: dict[int, Region] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_features(self) -> int:
+        """Number of raw input columns."""
+        return int(self.encode.matrix.shape[1])
+
+    def table(self, X: FloatArray) -> FloatArray | pd.DataFrame:
+        """`X` in the form that the model was fitted with: named columns, or an array."""
+        if self.feature_names is None:
+            return X
+        return pd.DataFrame(X, columns=list(self.feature_names), copy=False)
+
+    def predict(self, X: FloatArray) -> npt.NDArray[Any]:
+        """What the user's own model predicts for each row."""
+        return np.asarray(self.model.predict(self.table(X)))
+
+    def columns(self, X: Any) -> Any:
+        """`X` with its columns in the model's order, if both have names; checked, not converted."""
+        if not isinstance(X, pd.DataFrame):
+            return X
+        wrong = [str(name) for name, kind in X.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
+        if wrong:
+            raise ValueError(f"Columns {', '.join(wrong)} are not numeric; encode or leave them out.")
+        if self.feature_names is None:
+            return X
+        missing = [name for name in self.feature_names if name not in X.columns]
+        extra = [str(name) for name in X.columns if name not in self.feature_names]
+        if missing or extra or X.columns.has_duplicates:
+            raise ValueError(
+                f"The table's columns are not the model's. Missing: {', '.join(missing) or 'none'}. "
+                f"Unknown: {', '.join(extra) or 'none'}. The model was fitted with: {', '.join(self.feature_names)}."
+            )
+        return X[list(self.feature_names)]
+
+    def positions(self, labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Position in `classes` of each label; -1 for one that the model does not know."""
+        found = np.full(len(labels), -1, dtype=np.int64)
+        for k, known in enumerate(self.classes.tolist()):
+            found[labels == known] = k
+        return found
+
+    def index(self, label: object) -> int:
+        """Position of a label in `classes`."""
+        found = np.flatnonzero(self.classes == label) if np.ndim(label) == 0 else np.zeros(0)  # type: ignore[arg-type]
+        if len(found) != 1:
+            raise ValueError(f"Unknown label {label!r}; the model knows {self.classes.tolist()}.")
+        return int(found[0])
+
+    def region(self, label: object) -> Region:
+        """Where the model predicts `label`, in raw inputs."""
+        k = self.index(label)
+        if k not in self._regions:
+            self._regions[k] = self.latent(k).pullback(self.encode)
+        return self._regions[k]
+
+
+@singledispatch
+def view(model: object) -> ModelView:
+    """A fitted scikit-learn classifier or pipeline as a function ``label -> region``.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        One of the supported kinds; a model that is not fitted raises
+        ``sklearn.exceptions.NotFittedError``.
+
+    Returns
+    -------
+    ModelView
+
+    Raises
+    ------
+    TypeError
+        For a kind of model that has no region; the message lists those that have.
+    """
+    raise TypeError(
+        f"evenhand has no decision region for {type(model).__name__}. Supported: {SUPPORTED}. "
+        "To add one, write a file with @view.register (CONTRIBUTING, 'How to add a model')."
+    )
+
+
+def check_fitted(model: Any) -> None:
+    """Raise ``NotFittedError`` with the next step to take, unless `model` is fitted."""
+    check_is_fitted(model, msg="This %(name)s is not fitted yet: call its fit(X, y) first, then pass it here.")
+
+
+def direct_view(model: Any, latent: Callable[[int], Region]) -> ModelView:
+    """View of a fitted classifier that takes the raw inputs as they are."""
+    names = getattr(model, "feature_names_in_", None)
+    return ModelView(
+        model,
+        np.asarray(model.classes_),
+        Affine.identity(int(model.n_features_in_)),
+        latent,
+        None if names is None else tuple(names),
+    )

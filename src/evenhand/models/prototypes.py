@@ -1,0 +1,167 @@
+"""Nearest-prototype classifiers: the region of a label is one cell per prototype of that label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+
+from evenhand.distances import FloatArray
+from evenhand.models.base import ModelView, check_fitted, direct_view, view
+from evenhand.models.linear import dense, polyhedron
+from evenhand.models.lvq import GLVQ, GMLVQ
+from evenhand.sets import ConvexSet, Region
+
+LARGEST_REGION = 1e9  # bytes
+
+
+@view.register(GLVQ)
+@view.register(GMLVQ)
+def _lvq(model: Any) -> ModelView:
+    check_fitted(model)
+    owner = np.searchsorted(model.classes_, model.labels_)
+    return nearest_view(model, model.prototypes_, owner, omega=getattr(model, "omega_", None))
+
+
+@view.register(NearestCentroid)
+def _nearest_centroid(model: Any) -> ModelView:
+    check_fitted(model)
+    if model.metric != "euclidean":
+        raise TypeError(
+            f"evenhand has no decision region for NearestCentroid(metric={model.metric!r}): its cells are not convex. "
+            "Refit it with metric='euclidean'."
+        )
+    priors, n_classes = np.asarray(model.class_prior_), len(model.classes_)
+    centroids, owner = np.asarray(model.centroids_), np.arange(n_classes)
+    # The same test as in NearestCentroid.predict: with equal priors it measures in the units of
+    # the inputs, with others in standard deviations.
+    if np.isclose(priors, 1 / n_classes).all():
+        return nearest_view(model, centroids, owner)
+    deviation = np.asarray(model.within_class_std_dev_, dtype=np.float64)
+    with np.errstate(divide="ignore"):  # log 0 = -inf: a label that is never predicted
+        bias = 2.0 * np.log(priors)
+    return nearest_view(
+        model, centroids, owner, omega=np.diag(1.0 / np.where(deviation == 0, 1.0, deviation)), bias=bias
+    )
+
+
+@view.register(KNeighborsClassifier)
+def _nearest_neighbor(model: Any) -> ModelView:
+    check_fitted(model)
+    metric = model.effective_metric_
+    if model.n_neighbors != 1 or metric not in ("euclidean", "l2", "sqeuclidean") or callable(model.weights):
+        raise TypeError(
+            f"evenhand has no decision region for KNeighborsClassifier(n_neighbors={model.n_neighbors}, "
+            f"metric={metric!r}, weights={model.weights!r}). Supported: n_neighbors=1 with the Euclidean metric and "
+            "weights 'uniform' or 'distance'. Refit it with n_neighbors=1, or use GLVQ."
+        )
+    if model.outputs_2d_:
+        raise TypeError(
+            "KNeighborsClassifier was fitted with several outputs per row; a region belongs to one label. "
+            "Fit it with y of shape (n_samples,), once per output."
+        )
+    points = dense(model._fit_X)
+    owner = np.asarray(model._y).ravel()
+    kept = _distinct(points, owner, model._fit_method)
+    return nearest_view(model, points[kept], owner[kept])
+
+
+def nearest_view(
+    model: Any,
+    prototypes: FloatArray,
+    owner: npt.NDArray[np.intp],
+    omega: FloatArray | None = None,
+    bias: FloatArray | None = None,
+) -> ModelView:
+    """View of a model that predicts the label of the prototype with the largest score.
+
+    The score of prototype `i` is ``bias[i] - ||omega @ (x - prototypes[i])||^2``; of equal
+    scores the first wins.  All share `omega`, so the squares in ``x`` cancel and cells are
+    polyhedra.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        With ``classes_`` and ``n_features_in_``.
+    prototypes : array of shape (n_prototypes, dim)
+    owner : array of int of shape (n_prototypes,)
+        Index into ``classes_`` of each prototype.
+    omega : array of shape (n_rows, dim), optional
+        Identity if left out.
+    bias : array of shape (n_prototypes,), optional
+        Zero if left out; ``-inf`` for a prototype that never wins.
+
+    Returns
+    -------
+    ModelView
+    """
+    points = np.asarray(prototypes, dtype=np.float64)
+    extra = np.zeros(len(points)) if bias is None else bias
+    alive = np.flatnonzero(extra > -np.inf)
+    dim = points.shape[1]
+    counts = np.bincount(owner[alive])
+    worst = int((counts * (len(alive) - counts)).argmax())
+    check_size(int(counts[worst]), int(len(alive) - counts[worst]), dim, type(model).__name__)
+
+    def cell(i: int) -> ConvexSet | None:
+        rivals = alive[owner[alive] != owner[i]]
+        apart = points[rivals] - points[i]
+        if omega is not None:
+            apart = apart @ omega.T
+        # Rows of size one, so that neither tiny nor huge units under- or overflow below.
+        size = np.abs(apart).max(axis=1, initial=0.0)
+        size[size == 0] = 1.0
+        apart /= size[:, None]
+        G = apart if omega is None else apart @ omega
+        middle = points[rivals] / 2 + points[i] / 2
+        h = np.einsum("ij,ij->i", G, middle) + (extra[i] - extra[rivals]) / 2 / size
+        return polyhedron(G, h, wins_ties=i < rivals)
+
+    def latent(k: int) -> Region:
+        cells = (cell(int(i)) for i in alive[owner[alive] == k])
+        return Region(tuple(piece for piece in cells if piece is not None), dim)
+
+    return direct_view(model, latent)
+
+
+def check_size(cells: int, rows: int, dim: int, name: str) -> None:
+    """Refuse a region that would not fit into memory.
+
+    Parameters
+    ----------
+    cells : int
+        Number of pieces.
+    rows : int
+        Halfspaces in each of them.
+    dim : int
+        Number of columns.
+    name : str
+        What the region belongs to, for the message.
+    """
+    size = 8.0 * cells * rows * dim
+    if size > LARGEST_REGION:
+        raise ValueError(
+            f"A region of {name} needs {cells} cells x {rows} rows x {dim} columns = {size / 1e9:.1f} GB, more than "
+            f"{LARGEST_REGION / 1e9:g} GB, because each prototype or training point is compared with all of the other "
+            "labels. Fit the model on fewer training points, or replace them with prototypes (GLVQ)."
+        )
+
+
+def _distinct(points: FloatArray, owner: npt.NDArray[np.intp], search: str) -> npt.NDArray[np.intp]:
+    """Training points without repetitions, in their order."""
+    # Adding zero makes -0.0 the same as 0.0.
+    _, first, group = np.unique(points + 0.0, axis=0, return_index=True, return_inverse=True)
+    earlier = first[group.ravel()]
+    disputed = np.flatnonzero(owner != owner[earlier])
+    if len(disputed) and search != "brute":
+        # Brute force takes the first of equal distances; a tree takes the one that it meets
+        # first, and that depends on the side from which the query comes.
+        raise ValueError(
+            f"{len(disputed)} training points of KNeighborsClassifier repeat an earlier point with another label "
+            f"(rows {earlier[disputed[0]]} and {disputed[0]}, for example), and with the search by {search!r} it "
+            "depends on the query which of them decides. Remove the repetitions, or refit with algorithm='brute', "
+            "which always takes the first."
+        )
+    return np.sort(first)

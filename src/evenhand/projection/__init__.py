@@ -1,0 +1,9 @@
+"""Projection onto regions: bound, shortcut, kernel, library fallback, each answer with its proof."""
+
+from __future__ import annotations
+
+from evenhand.projection.engine import Projector
+from evenhand.projection.result import Projection, Status
+from evenhand.projection.tables import CHUNK, Progress, as_table, in_chunks, project
+
+__all__ = ["CHUNK", "Progress", "Projection", "Projector", "Status", "as_table", "in_chunks", "project"]

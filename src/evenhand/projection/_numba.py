@@ -1,0 +1,63 @@
+"""How the kernels are compiled and cached, in one place."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+_njit: Any = numba.njit  # its types leave out the options that skip wrappers
+_FAST = {"contract", "nsz", "reassoc", "arcp"}  # no nnan, ninf: bounds use infinity
+
+
+def kernel(function: F) -> F:
+    """Compile a part of an entry point; sums may be reordered for SIMD.
+
+    Parts get no wrapper and no cache of their own: each would cost compile time again.
+    """
+    compiled = _njit(nogil=True, error_model="numpy", fastmath=_FAST, no_cpython_wrapper=True, no_cfunc_wrapper=True)(
+        function
+    )
+    return cast("F", compiled)
+
+
+def entry(function: F) -> F:
+    """Compile an entry point, callable from Python without the GIL and cached on disk."""
+    compiled = _njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST, no_cfunc_wrapper=True)(function)
+    return cast("F", compiled)
+
+
+@kernel
+def integer(value: int) -> int:
+    """`value` as a typed integer: numba would compile everything a second time for a literal."""
+    return int(np.int64(value))
+
+
+def _forget_stale_kernels(folder: Path) -> None:
+    """Drop compiled kernels that were made from other sources.
+
+    numba looks only at the file of the function that it loads; a kernel that was compiled together
+    with an older version of another file's kernel would stay in use.
+    """
+    cache = folder / "__pycache__"
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
+    stamp = cache / "kernels.sha256"
+    try:
+        if stamp.exists() and stamp.read_text() == digest:
+            return
+        cache.mkdir(exist_ok=True)
+        for compiled in cache.glob("*.nb[ic]"):
+            compiled.unlink(missing_ok=True)
+        stamp.write_text(digest)
+    except OSError:  # not writable: then numba keeps its cache elsewhere, and per installed version
+        return
+
+
+_forget_stale_kernels(Path(__file__).parent)

@@ -1,0 +1,108 @@
+"""Regions of boxes only (trees without a rotation in front): the closed form.
+
+The nearest point of a box is the query clipped to it, for every cost that weighs each column
+by itself, so the cost of a piece is known without solving anything.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.distances import FloatArray
+from evenhand.projection._numba import entry, kernel
+from evenhand.projection.pieces import TIE
+from evenhand.projection.problem import Boxes
+from evenhand.projection.search import FOUND, NOTHING, PRUNED
+
+FIXED, UP, DOWN = 0, 2, 3
+
+
+@kernel
+def _coordinate(boxes: Boxes, k: int, j: int, x: float, guard: float) -> float:
+    """Where column j has to go to enter box k; NaN if it may not go there.
+
+    The guard keeps a rounding error's distance from the sides, or the middle of a box that is
+    thinner than that.
+    """
+    low, high = boxes.lower[k, j], boxes.upper[k, j]
+    if boxes.movable[j] == FIXED:
+        return x if low <= x <= high else np.nan
+    inner_low = low + guard * (abs(low) + abs(x)) if low > -np.inf else low
+    inner_high = high - guard * (abs(high) + abs(x)) if high < np.inf else high
+    if inner_low > inner_high:
+        inner_low = inner_high = low + 0.5 * (high - low)
+    target = min(max(x, inner_low), inner_high)
+    if (boxes.movable[j] == UP and target < x) or (boxes.movable[j] == DOWN and target > x):
+        return x if low <= x <= high else np.nan
+    return float(target)
+
+
+@kernel
+def _distance(boxes: Boxes, k: int, x: FloatArray, guard: float, limit: float) -> float:
+    """Cost of entering box k (its square for l2), or infinity once it passes the limit."""
+    total = 0.0
+    for j in range(len(x)):
+        if boxes.lower[k, j] < x[j] < boxes.upper[k, j] and guard == 0.0:
+            continue
+        step = (_coordinate(boxes, k, j, x[j], guard) - x[j]) * boxes.weight[j]
+        total += abs(step) if boxes.order == 1 else step * step
+        if not total <= limit:
+            return np.inf
+    return total
+
+
+@kernel
+def _before(boxes: Boxes, a: int, b: int, x: FloatArray, guard: float) -> bool:
+    """Which of two equally costly boxes comes first: by l2 length, then lexicographically."""
+    length_a = 0.0
+    length_b = 0.0
+    for j in range(len(x)):
+        step_a = (_coordinate(boxes, a, j, x[j], guard) - x[j]) * boxes.weight[j]
+        step_b = (_coordinate(boxes, b, j, x[j], guard) - x[j]) * boxes.weight[j]
+        length_a += step_a * step_a
+        length_b += step_b * step_b
+    if abs(length_a - length_b) > TIE * max(length_a, length_b):
+        return length_a < length_b
+    for j in range(len(x)):
+        to_a = _coordinate(boxes, a, j, x[j], guard) - x[j]
+        to_b = _coordinate(boxes, b, j, x[j], guard) - x[j]
+        if abs(to_a - to_b) > TIE * max(abs(to_a), abs(to_b)):
+            return bool(to_a < to_b)
+    return False
+
+
+@entry
+def nearest_box(
+    boxes: Boxes,
+    X: FloatArray,
+    guard: float,
+    cutoff: FloatArray,
+    points: FloatArray,
+    cost: FloatArray,
+    piece: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.int64],
+) -> None:
+    """The nearest point of the union of boxes for every row of `X`; its cost is exact."""
+    for q in range(len(X)):
+        x = X[q]
+        limit = cutoff[q] if boxes.order == 1 else cutoff[q] * cutoff[q]
+        best = limit
+        chosen = -1
+        for k in range(len(boxes.lower)):
+            found = _distance(boxes, k, x, guard, best + TIE * best if best < np.inf else np.inf)
+            if found == np.inf:
+                continue
+            tied = chosen >= 0 and abs(found - best) <= TIE * max(found, best)
+            if _before(boxes, k, chosen, x, guard) if tied else (chosen < 0 or found < best):
+                best = found
+                chosen = k
+        piece[q] = chosen
+        if chosen < 0:
+            outcome[q] = NOTHING if cutoff[q] == np.inf else PRUNED
+            cost[q] = np.inf
+            continue
+        outcome[q] = FOUND
+        cost[q] = best if boxes.order == 1 else np.sqrt(best)
+        for j in range(len(x)):
+            points[q, j] = _coordinate(boxes, chosen, j, x[j], guard)

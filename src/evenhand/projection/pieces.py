@@ -1,0 +1,388 @@
+"""One piece and one query: right-hand sides, bounds, the solve, and its certificate."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.distances import FloatArray
+from evenhand.projection._numba import integer, kernel
+from evenhand.projection.homotopy import PathWork, l1_ellipsoid, path_work
+from evenhand.projection.pivot import PivotWork, l2_ellipsoid, pivot_work
+from evenhand.projection.problem import Tables
+from evenhand.projection.simplex import (
+    ABANDONED,
+    FAILED,
+    INFEASIBLE,
+    OPTIMAL,
+    SimplexWork,
+    l1_halfspaces,
+    simplex_work,
+)
+
+TIE = 1e-9  # relative difference of costs that counts as none
+GAP = 1e-8  # relative gap above which an answer is handed to the library
+ROUNDING = 1e-12
+FAR = 1e6  # farther than this many times the data's own magnitude is out of reach
+ALL_ROWS = 48  # polyhedra with more rows enter the path with the rows that matter
+
+
+class Work(NamedTuple):
+    """Memory of one thread."""
+
+    simplex: SimplexWork
+    pivot: PivotWork
+    path: PathWork
+    h: FloatArray
+    g: FloatArray
+    rho: FloatArray
+    tol: FloatArray  # rounding level of each polyhedron's rows
+    magnitude: FloatArray  # [0]: of the whole problem
+    vertex: FloatArray  # answer without the ellipsoid, per polyhedron
+    vertex_mult: FloatArray
+    bound_poly: FloatArray
+    bound_ell: FloatArray
+    solved_poly: npt.NDArray[np.int64]  # -1 not yet, else status
+    solved_ell: npt.NDArray[np.int64]
+    bound: FloatArray  # per piece
+    open: npt.NDArray[np.bool_]
+    rows: npt.NDArray[np.int64]
+    z: FloatArray
+    mult: FloatArray
+    away: FloatArray
+    dual: FloatArray
+    turned: FloatArray
+    candidate: FloatArray
+    empty: FloatArray
+
+
+@kernel
+def make_work(t: Tables) -> Work:
+    """Memory for one thread that solves the problems of `t`."""
+    f = t.A.shape[1]
+    n_poly, n_ell, n_pieces = len(t.row_start) - 1, len(t.radius), len(t.piece_poly)
+    most = integer(1)
+    for p in range(n_poly):
+        most = max(most, t.row_start[p + 1] - t.row_start[p])
+    widest = integer(1)
+    for e in range(n_ell):
+        widest = max(widest, t.ell_start[e + 1] - t.ell_start[e])
+    path_rows = integer(0)
+    path_f = integer(1)
+    turned = integer(0)
+    if n_ell > 0 and t.order == 1:
+        path_f = f
+        path_rows = min(most, max(ALL_ROWS, f + 64))
+    if n_ell > 0 and t.order == 2 and len(t.rotated) == 0:
+        turned = most
+    return Work(
+        simplex_work(f, most),
+        pivot_work(f, most),
+        path_work(path_f, path_rows),
+        np.empty(len(t.b)),
+        np.empty(len(t.centre)),
+        np.empty(n_ell),
+        np.empty(n_poly),
+        np.empty(1),
+        np.empty((n_poly, f)),
+        np.empty(len(t.b)),
+        np.empty(n_poly),
+        np.empty(n_ell),
+        np.empty(n_poly, np.int64),
+        np.empty(n_ell, np.int64),
+        np.empty(n_pieces),
+        np.empty(n_pieces, np.bool_),
+        np.empty(most, np.int64),
+        np.empty(f),
+        np.empty(most),
+        np.empty(widest),
+        np.empty(f),
+        np.empty((turned, f)),
+        np.empty(f),
+        np.empty(0),
+    )
+
+
+@kernel
+def load_query(t: Tables, x: FloatArray, guard: float, w: Work) -> None:
+    """Right-hand sides for the query `x`, with room for rounding, and first bounds."""
+    largest = 0.0
+    for p in range(len(w.tol)):
+        top = 0.0
+        bound = 0.0
+        for i in range(t.row_start[p], t.row_start[p + 1]):
+            total = 0.0
+            magnitude = 0.0
+            for j in range(len(x)):
+                product = t.on_x[i, j] * x[j]
+                total += product
+                magnitude += abs(product)
+            magnitude += abs(t.b[i])
+            w.h[i] = t.b[i] - total - guard * magnitude
+            top = max(top, magnitude)
+            if w.h[i] < 0.0:
+                bound = max(bound, -w.h[i] / t.size[i])
+        w.tol[p] = ROUNDING * top
+        largest = max(largest, top)
+        w.bound_poly[p] = bound
+        w.solved_poly[p] = -1
+    for e in range(len(w.rho)):
+        top = 0.0
+        for i in range(t.ell_start[e], t.ell_start[e + 1]):
+            total = 0.0
+            magnitude = abs(t.centre[i])
+            for j in range(len(x)):
+                product = t.R_on_x[i, j] * x[j]
+                total += product
+                magnitude += abs(product)
+            w.g[i] = t.centre[i] - total
+            top = max(top, magnitude)
+        w.rho[e] = max(t.radius[e] * (1.0 - 100.0 * guard) - guard * top, 0.5 * t.radius[e])
+        largest = max(largest, top)
+        w.bound_ell[e] = _tangent_bound(t, e, w)
+        w.solved_ell[e] = -1
+    w.magnitude[0] = largest
+
+
+@kernel
+def _tangent_bound(t: Tables, e: int, w: Work) -> float:
+    """Distance to the ellipsoid at least that to its supporting halfspace across the centre."""
+    start, stop = t.ell_start[e], t.ell_start[e + 1]
+    length = 0.0
+    for i in range(start, stop):
+        length += w.g[i] * w.g[i]
+    length = np.sqrt(length)
+    if length <= w.rho[e]:
+        return 0.0
+    w.dual[:] = 0.0
+    for i in range(start, stop):
+        for j in range(len(w.dual)):
+            w.dual[j] += t.R[i, j] * w.g[i]
+    norm = _dual_norm(t.order, w.dual)
+    return (length - w.rho[e]) * length / norm if norm > 0.0 else np.inf
+
+
+@kernel
+def _dual_norm(order: int, v: FloatArray) -> float:
+    largest = 0.0
+    squares = 0.0
+    for j in range(len(v)):
+        largest = max(largest, abs(v[j]))
+        squares += v[j] * v[j]
+    return largest if order == 1 else np.sqrt(squares)
+
+
+@kernel
+def norm(order: int, xi: FloatArray) -> float:
+    """The l1 or the l2 norm."""
+    total = 0.0
+    squares = 0.0
+    for j in range(len(xi)):
+        total += abs(xi[j])
+        squares += xi[j] * xi[j]
+    return total if order == 1 else np.sqrt(squares)
+
+
+@kernel
+def _certify(
+    t: Tables, p: int, e: int, w: Work, xi: FloatArray, lam: FloatArray, weight: float
+) -> tuple[float, float, bool]:
+    """A proven lower bound from the multipliers, the worst violation, and whether ties are possible.
+
+    The multipliers are those of the rows, and `weight` times (R xi - g) for the ellipsoid; scaled
+    to dual feasibility they prove  ||xi|| >= (-l.h - y.g - rho ||y||) / ||A'l + R'y||_*.
+    Ties are possible where a coordinate that did not move is as good as those that did.
+    """
+    f = len(xi)
+    v = w.dual
+    v[:] = 0.0
+    value = 0.0
+    violation = 0.0
+    if p >= 0:
+        start = t.row_start[p]
+        for i in range(start, t.row_start[p + 1]):
+            excess = -w.h[i]
+            for j in range(f):
+                excess += t.A[i, j] * xi[j]
+            violation = max(violation, excess)
+            if lam[i - start] > 0.0:
+                value -= lam[i - start] * w.h[i]
+                for j in range(f):
+                    v[j] += lam[i - start] * t.A[i, j]
+    if e >= 0:
+        start = t.ell_start[e]
+        count = t.ell_start[e + 1] - start
+        length = 0.0
+        for i in range(count):
+            total = -w.g[start + i]
+            for j in range(f):
+                total += t.R[start + i, j] * xi[j]
+            w.away[i] = total
+            length += total * total
+        length = np.sqrt(length)
+        violation = max(violation, 1e-3 * (length - w.rho[e]))
+        if weight > 0.0:
+            value -= w.rho[e] * weight * length
+            for i in range(count):
+                y = weight * w.away[i]
+                value -= y * w.g[start + i]
+                for j in range(f):
+                    v[j] += y * t.R[start + i, j]
+    size = _dual_norm(t.order, v)
+    ties = False
+    if t.order == 1 and size > 0.0:
+        for j in range(f):
+            if xi[j] == 0.0 and abs(v[j]) >= (1.0 - TIE) * size:
+                ties = True
+    if value <= 0.0:
+        return 0.0, violation, ties
+    return (value / size if size > 0.0 else np.inf), violation, ties
+
+
+@kernel
+def _judge(status: int, cost: float, bound: float, violation: float, magnitude: float) -> int:
+    """Keep a status only where the numbers prove it; anything else has FAILED."""
+    if status == OPTIMAL:
+        exact = cost - bound <= GAP * cost + 1e-14 * magnitude
+        return OPTIMAL if exact and violation <= 1e-11 * magnitude else FAILED
+    if status == INFEASIBLE:
+        return INFEASIBLE if bound > FAR * magnitude else FAILED
+    return status
+
+
+@kernel
+def _path(
+    t: Tables, p: int, e: int, w: Work, cutoff: float, xi: FloatArray, lam: FloatArray
+) -> tuple[int, float, float]:
+    """l1 with an ellipsoid; rows that turn out to matter are added until none is missing."""
+    first, last = t.ell_start[e], t.ell_start[e + 1]
+    start = t.row_start[p] if p >= 0 else 0
+    m = t.row_start[p + 1] - start if p >= 0 else 0
+    A, h = t.A[start : start + m], w.h[start : start + m]
+    n_rows = integer(0)
+    for i in range(m):
+        if m <= ALL_ROWS or w.vertex_mult[start + i] > 0.0:
+            w.rows[n_rows] = i
+            n_rows += 1
+    room = w.path.swept.shape[0] - t.A.shape[1]
+    while n_rows <= room:
+        xi[:] = 0.0
+        lam[:] = 0.0
+        if p >= 0:
+            xi[:] = w.vertex[p]
+            lam[:m] = w.vertex_mult[start : start + m]
+        status, kappa, bound = l1_ellipsoid(
+            t.gram[e], t.R[first:last], w.g[first:last], w.rho[e], A, h, w.rows, n_rows, cutoff, w.path, xi, lam
+        )
+        if status != OPTIMAL or n_rows == m:
+            return status, kappa, bound
+        known = n_rows
+        for i in range(m):
+            excess = -h[i]
+            for j in range(A.shape[1]):
+                excess += A[i, j] * xi[j]
+            if excess > w.tol[p]:
+                present = False
+                for a in range(known):
+                    present = present or w.rows[a] == i
+                if not present:
+                    w.rows[n_rows] = i
+                    n_rows += 1
+        if n_rows == known:
+            return status, kappa, bound
+    return FAILED, 0.0, 0.0
+
+
+@kernel
+def _rows_in_axes(t: Tables, piece: int, start: int, m: int, e: int, w: Work) -> FloatArray:
+    """The piece's rows in its ellipsoid's axes: looked up, or made if they were too many to keep."""
+    if m == 0 or len(t.rotated) > 0:
+        return t.rotated[t.rotated_start[piece] : t.rotated_start[piece] + m]
+    for i in range(m):
+        w.turned[i] = 0.0
+        for j in range(t.A.shape[1]):
+            for k in range(t.A.shape[1]):
+                w.turned[i, k] += t.A[start + i, j] * t.axes[e, j, k]
+    return w.turned[:m]
+
+
+@kernel
+def _secular(
+    t: Tables, piece: int, p: int, e: int, w: Work, cutoff: float, xi: FloatArray, lam: FloatArray
+) -> tuple[int, float, float]:
+    """l2, in the axes of the ellipsoid if there is one (e = -1: none)."""
+    f = t.A.shape[1]
+    start = t.row_start[p] if p >= 0 else 0
+    m = t.row_start[p + 1] - start if p >= 0 else 0
+    tol = w.tol[p] if p >= 0 else 0.0
+    h = w.h[start : start + m]
+    if e >= 0:
+        A = _rows_in_axes(t, piece, start, m, e, w)
+        stretch = t.stretch[e]
+        g = w.g[t.ell_start[e] : t.ell_start[e + 1]]
+        rho = w.rho[e]
+    else:
+        A, stretch, g, rho = t.A[start : start + m], w.empty, w.empty, 1.0
+    status, tau, bound = l2_ellipsoid(A, h, stretch, g, rho, tol, cutoff, w.pivot, w.dual, w.z, lam)
+    if e < 0:
+        xi[:] = w.z
+        return status, tau, bound
+    for j in range(f):
+        total = 0.0
+        for k in range(f):
+            total += t.axes[e, j, k] * w.z[k]
+        xi[j] = total
+    return status, tau, bound
+
+
+@kernel
+def solve_piece(
+    t: Tables, piece: int, p: int, e: int, w: Work, cutoff: float, xi: FloatArray, lam: FloatArray
+) -> tuple[int, float, float, bool, float]:
+    """Project onto polyhedron p (-1: none) and ellipsoid e (-1: none).
+
+    Returns status, cost, proven bound, whether ties are possible, and the ellipsoid's multiplier.
+    """
+    weight = 0.0
+    if e >= 0 and w.rho[e] <= 0.0:
+        return FAILED, np.inf, 0.0, False, 0.0
+    if t.order == 2:
+        status, weight, bound = _secular(t, piece, p, e, w, cutoff, xi, lam)
+    elif e >= 0:
+        status, kappa, bound = _path(t, p, e, w, cutoff, xi, lam)
+        weight = 1.0 / kappa if kappa > 0.0 else 0.0
+    else:
+        start, stop = t.row_start[p], t.row_start[p + 1]
+        status = l1_halfspaces(t.A[start:stop], w.h[start:stop], w.tol[p], w.simplex, xi, lam)
+        bound = 0.0
+    if status in (ABANDONED, FAILED):
+        return status, np.inf, bound, False, 0.0
+    cost = norm(t.order, xi)
+    proven, violation, ties = _certify(t, p, e, w, xi, lam, weight)
+    return _judge(status, cost, proven, violation, w.magnitude[0]), cost, proven, ties, weight
+
+
+@kernel
+def inside_rows(t: Tables, p: int, w: Work, xi: FloatArray) -> bool:
+    """Whether the point lies in polyhedron p."""
+    for i in range(t.row_start[p], t.row_start[p + 1]):
+        excess = -w.h[i]
+        for j in range(len(xi)):
+            excess += t.A[i, j] * xi[j]
+        if excess > w.tol[p]:
+            return False
+    return True
+
+
+@kernel
+def inside_ellipsoid(t: Tables, e: int, w: Work, xi: FloatArray) -> bool:
+    """Whether the point lies in ellipsoid e."""
+    total = 0.0
+    for i in range(t.ell_start[e], t.ell_start[e + 1]):
+        away = -w.g[i]
+        for j in range(len(xi)):
+            away += t.R[i, j] * xi[j]
+        total += away * away
+    return bool(total <= w.rho[e] * w.rho[e])

@@ -1,0 +1,265 @@
+"""From a region and a cost to the flat arrays that the kernels read.
+
+Every cost becomes a plain norm of xi, where ``x = x0 + frame xi`` on the columns that may
+change.  Pieces that share a polyhedron or an ellipsoid share its rows here, so that a bound
+found for one of them serves all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.distances import Cost, FloatArray
+from evenhand.sets import ConvexSet, Ellipsoid, Region
+
+NO_ELLIPSOID, SEVERAL = -1, -2
+ROTATED_LIMIT = 2**24  # floats kept for rows in the ellipsoids' own axes; beyond that they are made per query
+
+
+class Tables(NamedTuple):
+    """One region in the coordinates of one cost, as the kernels read it."""
+
+    order: int  # 1 or 2: which norm
+    A: FloatArray  # all polyhedra's rows on xi, each of Euclidean length one
+    on_x: FloatArray  # the same rows on the raw query: h = b - on_x @ x0
+    b: FloatArray
+    size: FloatArray  # dual norm of each row of A
+    row_start: npt.NDArray[np.int64]
+    R: FloatArray  # all ellipsoids' rows on xi, in their own axes and of norm at most one
+    R_on_x: FloatArray
+    centre: FloatArray
+    radius: FloatArray
+    ell_start: npt.NDArray[np.int64]
+    gram: FloatArray  # R'R of each ellipsoid
+    axes: FloatArray  # orthogonal matrix whose columns are each ellipsoid's axes
+    stretch: FloatArray  # R = diag(stretch) axes'
+    rotated: FloatArray  # per piece: rows of its polyhedron in the axes of its ellipsoid (l2 only)
+    rotated_start: npt.NDArray[np.int64]
+    piece_poly: npt.NDArray[np.int64]
+    piece_ell: npt.NDArray[np.int64]
+    per_ell: npt.NDArray[np.int64]  # how many pieces use each ellipsoid
+    frame: FloatArray  # matrix S with change = S xi
+
+
+class Boxes(NamedTuple):
+    """A region whose pieces are boxes only, for costs that weigh each column by itself."""
+
+    order: int
+    lower: FloatArray
+    upper: FloatArray
+    weight: FloatArray  # xi = weight * change
+    movable: npt.NDArray[np.int64]  # 0 fixed, 1 both ways, 2 only up, 3 only down
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A compiled region.
+
+    Attributes
+    ----------
+    tables : Tables
+        The general form.
+    boxes : Boxes or None
+        The closed form, where all pieces are boxes.
+    index : array
+        Piece of the region that each compiled piece came from; pieces that are empty
+        whatever the query (a box side past the other) are not compiled.
+    free : array
+        Columns that may change.
+    """
+
+    tables: Tables
+    boxes: Boxes | None
+    index: npt.NDArray[np.int64]
+    free: npt.NDArray[np.intp]
+    dim: int
+    several: dict[int, tuple[int, ...]]
+
+    def changes(self, xi: FloatArray) -> FloatArray:
+        """The change of the free columns that `xi` stands for."""
+        frame = self.tables.frame
+        diagonal = np.diagonal(frame)
+        if np.count_nonzero(frame) == np.count_nonzero(diagonal):
+            return xi * diagonal
+        change: FloatArray = xi @ frame.T
+        return change
+
+
+def compile_region(region: Region, cost: Cost, directions: npt.NDArray[np.int64]) -> Problem:
+    """Flatten a region.
+
+    Parameters
+    ----------
+    region : Region
+        Where to project.
+    cost : L1 or L2
+        The norm of the change.
+    directions : array of shape (dim,)
+        Per column: 0 may not change, 1 may, 2 may only grow, 3 may only fall.
+    """
+    dim = region.dim
+    free = np.flatnonzero(directions)
+    scale = cost.frame(dim, free)
+    frame = np.diag(scale) if scale.ndim == 1 else scale
+    alive = [(i, piece) for i, piece in enumerate(region.pieces) if not _trivially_empty(piece)]
+    polyhedra: dict[bytes, tuple[int, ConvexSet]] = {}
+    ellipsoids: dict[bytes, tuple[int, Ellipsoid]] = {}
+    piece_poly, piece_ell = [], []
+    several: dict[int, tuple[int, ...]] = {}
+    for number, (_, piece) in enumerate(alive):
+        piece_poly.append(polyhedra.setdefault(_polyhedron_key(piece), (len(polyhedra), piece))[0])
+        found = [ellipsoids.setdefault(_ellipsoid_key(e), (len(ellipsoids), e))[0] for e in piece.ellipsoids]
+        piece_ell.append(found[0] if len(found) == 1 else SEVERAL if found else NO_ELLIPSOID)
+        if len(found) > 1:
+            several[number] = tuple(found)
+    tables = _tables(
+        cost.order,
+        [piece for _, piece in polyhedra.values()],
+        [ellipsoid for _, ellipsoid in ellipsoids.values()],
+        np.array(piece_poly, dtype=np.int64),
+        np.array(piece_ell, dtype=np.int64),
+        frame,
+        free,
+        directions,
+    )
+    boxes = None
+    if scale.ndim == 1 and not ellipsoids and all(len(piece.halfspaces[1]) == 0 for _, piece in alive):
+        weight = np.ones(dim)
+        weight[free] = 1.0 / scale
+        lower = np.array([piece.box[0] for _, piece in alive]).reshape(-1, dim)
+        upper = np.array([piece.box[1] for _, piece in alive]).reshape(-1, dim)
+        boxes = Boxes(cost.order, lower, upper, weight, directions)
+    index = np.array([i for i, _ in alive], dtype=np.int64)
+    return Problem(tables, boxes, index, free, dim, several)
+
+
+def _trivially_empty(piece: ConvexSet) -> bool:
+    lower, upper = piece.box
+    G, h = piece.halfspaces
+    crossed = (lower > upper).any() or (lower == np.inf).any() or (upper == -np.inf).any()
+    impossible = ((h < 0) & ~G.any(axis=1)).any() or (h == -np.inf).any()
+    return bool(crossed or impossible or any(e.radius < 0 for e in piece.ellipsoids))
+
+
+def _polyhedron_key(piece: ConvexSet) -> bytes:
+    return b"|".join(array.tobytes() for array in (*piece.box, *piece.halfspaces))
+
+
+def _ellipsoid_key(ellipsoid: Ellipsoid) -> bytes:
+    return b"|".join((ellipsoid.matrix.tobytes(), ellipsoid.offset.tobytes(), repr(ellipsoid.radius).encode()))
+
+
+def _rows(
+    piece: ConvexSet, frame: FloatArray, free: npt.NDArray[np.intp], directions: npt.NDArray[np.int64]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Halfspaces, box sides and one-way columns of a piece as rows on xi and on the query."""
+    lower, upper = piece.box
+    G, h = piece.halfspaces
+    unit = np.eye(piece.dim)
+    real = np.isfinite(h)
+    above, below = np.isfinite(upper), np.isfinite(lower)
+    on_x = np.vstack([G[real], unit[above], -unit[below]])
+    b = np.concatenate([h[real], upper[above], -lower[below]])
+    way = directions[free]
+    one_way = np.vstack([-frame[way == 2], frame[way == 3]])
+    A = np.vstack([on_x[:, free] @ frame, one_way])
+    on_x = np.vstack([on_x, np.zeros((len(one_way), piece.dim))])
+    b = np.concatenate([b, np.zeros(len(one_way))])
+    length = np.linalg.norm(A, axis=1)
+    length[length == 0] = 1.0
+    return A / length[:, None], on_x / length[:, None], b / length
+
+
+class _Axes(NamedTuple):
+    """One ellipsoid in its own axes, scaled so that its longest row has length one."""
+
+    R: FloatArray
+    on_x: FloatArray
+    centre: FloatArray
+    radius: float
+    axes: FloatArray
+    stretch: FloatArray
+
+
+def _axes(ellipsoid: Ellipsoid, frame: FloatArray, free: npt.NDArray[np.intp]) -> _Axes:
+    on_xi = ellipsoid.matrix[:, free] @ frame
+    left, values, axes = np.linalg.svd(on_xi, full_matrices=True)
+    largest = values.max(initial=0.0)
+    scale = 1.0 / largest if largest > 0 else 1.0
+    stretch = np.zeros(len(free))
+    stretch[: len(values)] = values * scale
+    return _Axes(
+        left.T @ on_xi * scale,
+        left.T @ ellipsoid.matrix * scale,
+        left.T @ ellipsoid.offset * scale,
+        ellipsoid.radius * scale,
+        axes.T,
+        stretch,
+    )
+
+
+def _tables(
+    order: int,
+    polyhedra: list[ConvexSet],
+    ellipsoids: list[Ellipsoid],
+    piece_poly: npt.NDArray[np.int64],
+    piece_ell: npt.NDArray[np.int64],
+    frame: FloatArray,
+    free: npt.NDArray[np.intp],
+    directions: npt.NDArray[np.int64],
+) -> Tables:
+    f, dim = len(free), len(directions)
+    rows = [_rows(piece, frame, free, directions) for piece in polyhedra]
+    turned = [_axes(ellipsoid, frame, free) for ellipsoid in ellipsoids]
+    row_start = np.cumsum([0] + [len(r[2]) for r in rows]).astype(np.int64)
+    ell_start = np.cumsum([0] + [len(t.centre) for t in turned]).astype(np.int64)
+    A = _stack([r[0] for r in rows], f)
+    stretch = _stack([t.stretch[None] for t in turned], f)
+    axes = np.array([t.axes for t in turned]).reshape(-1, f, f)
+    rotated, rotated_start = _rotated(order, rows, axes, piece_poly, piece_ell, f)
+    return Tables(
+        order=order,
+        A=A,
+        on_x=_stack([r[1] for r in rows], dim),
+        b=np.concatenate([np.zeros(0), *[r[2] for r in rows]]),
+        size=np.abs(A).max(axis=1, initial=0.0) if order == 1 else np.linalg.norm(A, axis=1),
+        row_start=row_start,
+        R=_stack([t.R for t in turned], f),
+        R_on_x=_stack([t.on_x for t in turned], dim),
+        centre=np.concatenate([np.zeros(0), *[t.centre for t in turned]]),
+        radius=np.array([t.radius for t in turned], dtype=np.float64),
+        ell_start=ell_start,
+        gram=np.array([t.R.T @ t.R for t in turned]).reshape(-1, f, f),
+        axes=np.ascontiguousarray(axes),
+        stretch=stretch,
+        rotated=rotated,
+        rotated_start=rotated_start,
+        piece_poly=piece_poly,
+        piece_ell=piece_ell,
+        per_ell=np.bincount(piece_ell[piece_ell >= 0], minlength=len(ellipsoids)).astype(np.int64),
+        frame=np.ascontiguousarray(frame),
+    )
+
+
+def _rotated(
+    order: int,
+    rows: list[tuple[FloatArray, FloatArray, FloatArray]],
+    axes: FloatArray,
+    piece_poly: npt.NDArray[np.int64],
+    piece_ell: npt.NDArray[np.int64],
+    f: int,
+) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    counts = [len(rows[p][2]) if e >= 0 else 0 for p, e in zip(piece_poly, piece_ell, strict=True)]
+    start = np.cumsum([0, *counts]).astype(np.int64)
+    if order == 1 or start[-1] * f > ROTATED_LIMIT:
+        return np.zeros((0, f)), start
+    parts = [rows[p][0] @ axes[e] for p, e in zip(piece_poly, piece_ell, strict=True) if e >= 0]
+    return _stack(parts, f), start
+
+
+def _stack(parts: list[FloatArray], width: int) -> FloatArray:
+    return np.ascontiguousarray(np.vstack([np.zeros((0, width)), *parts]))

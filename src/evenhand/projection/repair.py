@@ -1,0 +1,213 @@
+"""The slow path, one query at a time: what the kernels could not certify, and ties.
+
+Clarabel solves what a kernel gave up on; DAQP picks the canonical point of an l1 optimum that is
+not unique.  Their answers are certified by the same dual bound as the kernels' own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import clarabel
+import daqp
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from evenhand.distances import FloatArray
+from evenhand.projection.pieces import FAR, TIE
+from evenhand.projection.problem import Problem
+from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """One query and one piece: min ||xi|| subject to A xi <= h and ||R xi - g|| <= rho for each ball."""
+
+    order: int
+    A: FloatArray
+    h: FloatArray
+    balls: tuple[tuple[FloatArray, FloatArray, float], ...]
+    magnitude: float
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a solver found for an instance, with what the multipliers prove."""
+
+    status: int
+    xi: FloatArray
+    cost: float
+    bound: float
+    mult: FloatArray
+    ball_mult: tuple[FloatArray, ...] = ()
+
+
+def instance(problem: Problem, piece: int, x: FloatArray, guard: float) -> Instance:
+    """The problem that the kernels see for one piece and one query."""
+    t = problem.tables
+    p, e = int(t.piece_poly[piece]), int(t.piece_ell[piece])
+    rows = slice(t.row_start[p], t.row_start[p + 1])
+    magnitude = np.abs(t.on_x[rows] * x).sum(axis=1) + np.abs(t.b[rows])
+    h = t.b[rows] - t.on_x[rows] @ x - guard * magnitude
+    largest = magnitude.max(initial=0.0)
+    balls = []
+    for number in problem.several.get(piece, (e,) if e >= 0 else ()):
+        part = slice(t.ell_start[number], t.ell_start[number + 1])
+        size = float((np.abs(t.R_on_x[part] * x).sum(axis=1) + np.abs(t.centre[part])).max(initial=0.0))
+        radius = float(t.radius[number])
+        rho = max(radius * (1.0 - 100.0 * guard) - guard * size, 0.5 * radius)
+        balls.append((t.R[part], t.centre[part] - t.R_on_x[part] @ x, rho))
+        largest = max(largest, size)
+    return Instance(t.order, t.A[rows], h, tuple(balls), float(largest))
+
+
+def dual_vector(problem: Instance, mult: FloatArray, ball_mult: tuple[FloatArray, ...]) -> FloatArray:
+    """A'l + R'y: the slope of the bound in each coordinate."""
+    v: FloatArray = problem.A.T @ mult
+    for (R, _, _), y in zip(problem.balls, ball_mult, strict=True):
+        v = v + R.T @ y
+    return v
+
+
+def _bound(problem: Instance, mult: FloatArray, ball_mult: tuple[FloatArray, ...]) -> float:
+    value = float(-mult @ problem.h)
+    for (_, g, rho), y in zip(problem.balls, ball_mult, strict=True):
+        value -= float(y @ g) + rho * float(np.linalg.norm(y))
+    v = dual_vector(problem, mult, ball_mult)
+    size = float(np.abs(v).max(initial=0.0)) if problem.order == 1 else float(np.linalg.norm(v))
+    if value <= 0:
+        return 0.0
+    return value / size if size > 0 else np.inf
+
+
+def by_library(problem: Instance) -> Answer:
+    """Solve with Clarabel."""
+    f = problem.A.shape[1]
+    if (problem.h >= 0).all() and all(np.linalg.norm(g) <= rho for _, g, rho in problem.balls):
+        none = tuple(np.zeros_like(g) for _, g, _ in problem.balls)
+        return Answer(OPTIMAL, np.zeros(f), 0.0, 0.0, np.zeros_like(problem.h), none)
+    copies = 2 if problem.order == 1 else 1  # l1: xi = positive part - negative part
+    scale = _scale(problem)
+    rows = [_signed(problem.A, copies)]
+    rhs = [problem.h / scale]
+    cones: list[Any] = [clarabel.NonnegativeConeT(len(problem.h))]
+    if copies == 2:
+        rows.append(-np.eye(2 * f))
+        rhs.append(np.zeros(2 * f))
+        cones.append(clarabel.NonnegativeConeT(2 * f))
+    for R, g, rho in problem.balls:
+        rows += [np.zeros((1, copies * f)), -_signed(R, copies)]
+        rhs += [np.array([rho / scale]), -g / scale]
+        cones.append(clarabel.SecondOrderConeT(len(g) + 1))
+    quadratic = sparse.csc_matrix((2 * f, 2 * f)) if copies == 2 else sparse.identity(f, format="csc")
+    linear = np.ones(2 * f) if copies == 2 else np.zeros(f)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs, settings.tol_gap_rel, settings.tol_feas = 1e-11, 1e-10, 1e-11
+    solution = clarabel.DefaultSolver(
+        quadratic, linear, sparse.csc_matrix(np.vstack(rows)), np.concatenate(rhs), cones, settings
+    ).solve()
+    return _answer(problem, solution, copies, scale)
+
+
+def _answer(problem: Instance, solution: Any, copies: int, scale: float) -> Answer:
+    f = problem.A.shape[1]
+    z = np.array(solution.z)
+    mult = np.maximum(z[: len(problem.h)], 0.0)
+    at = len(problem.h) + (2 * f if copies == 2 else 0)
+    ball_mult = []
+    for _, g, _ in problem.balls:
+        ball_mult.append(-z[at + 1 : at + 1 + len(g)])
+        at += len(g) + 1
+    bound = _bound(problem, mult, tuple(ball_mult))
+    x = np.array(solution.x) * scale
+    xi = x[:f] - x[f:] if copies == 2 else x
+    status = str(solution.status)
+    if status in ("Solved", "AlmostSolved"):
+        cost = float(np.abs(xi).sum() if problem.order == 1 else np.linalg.norm(xi))
+        return Answer(OPTIMAL, xi, cost, min(bound, cost), mult, tuple(ball_mult))
+    proven = "Infeasible" in status and bound > FAR * problem.magnitude
+    return Answer(INFEASIBLE if proven else FAILED, np.full(f, np.nan), np.inf, bound, mult, tuple(ball_mult))
+
+
+def _scale(problem: Instance) -> float:
+    """A length of the size of the answer, so that the library's absolute tolerances mean something."""
+    longest = float(-problem.h.min(initial=0.0))
+    for _, g, rho in problem.balls:
+        longest = max(longest, float(np.linalg.norm(g)) - rho)
+    return longest if longest > 0 else max(problem.magnitude, 1e-300)
+
+
+def _signed(matrix: FloatArray, copies: int) -> FloatArray:
+    return np.hstack([matrix, -matrix]) if copies == 2 else matrix
+
+
+def canonical(problem: Instance, answer: Answer) -> FloatArray:
+    """Of all l1 optima the one with the least l2 length.
+
+    The optima form a face: coordinates with |v_j| < ||v|| stay at zero, the others keep the sign
+    of -v_j, rows with a multiplier stay tight, and so does R xi, since an ellipsoid is curved.
+    """
+    v = dual_vector(problem, answer.mult, answer.ball_mult)
+    size = np.abs(v).max(initial=0.0)
+    if problem.order == 2 or size == 0:
+        return answer.xi
+    face = np.flatnonzero(np.abs(v) >= (1 - TIE) * size)
+    sign = -np.sign(v[face])
+    A = problem.A[:, face] * sign
+    tight = answer.mult > TIE * answer.mult.max(initial=0.0)
+    lower = np.where(tight, problem.h, -1e30)
+    fixed = [R for (R, _, _), y in zip(problem.balls, answer.ball_mult, strict=True) if y.any()]
+    if fixed:
+        kept, target = _independent(np.vstack(fixed)[:, face] * sign, sign * answer.xi[face])
+        A = np.vstack([A, kept])
+        lower = np.concatenate([lower, target])
+        upper = np.concatenate([problem.h, target])
+        tight = np.concatenate([tight, np.ones(len(target), dtype=bool)])
+    else:
+        upper = problem.h
+    sense = np.concatenate([np.zeros(len(face)), np.where(tight, 5, 0)]).astype(np.int32)
+    scale = max(float(np.abs(answer.xi).max(initial=0.0)), 1e-300)
+    solution, _, flag, _ = daqp.solve(
+        np.eye(len(face)),
+        np.zeros(len(face)),
+        np.ascontiguousarray(A),
+        np.concatenate([np.full(len(face), 1e30), upper / scale]),
+        np.concatenate([np.zeros(len(face)), np.maximum(lower / scale, -1e30)]),
+        sense,
+        primal_tol=1e-10,
+    )
+    xi = np.zeros_like(answer.xi)
+    xi[face] = sign * np.maximum(solution, 0.0) * scale
+    return xi if flag > 0 and _as_good(problem, answer, xi) else answer.xi
+
+
+def _independent(rows: FloatArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows with the same row space and full rank, and their values at a point."""
+    _, values, basis = np.linalg.svd(rows, full_matrices=False)
+    kept = basis[values > 1e-11 * values.max(initial=0.0)]
+    return kept, kept @ point
+
+
+def _as_good(problem: Instance, answer: Answer, xi: FloatArray) -> bool:
+    room = 1e-10 * problem.magnitude
+    inside = bool((problem.A @ xi <= problem.h + room).all())
+    for R, g, rho in problem.balls:
+        inside = inside and float(np.linalg.norm(R @ xi - g)) <= rho * (1 + 1e-9) + room
+    return inside and float(np.abs(xi).sum()) <= answer.cost * (1 + TIE)
+
+
+def first(problem: Problem, candidates: list[tuple[int, FloatArray, float]]) -> tuple[int, FloatArray, float]:
+    """The canonical one among candidates (piece, xi, cost): cost, then length, then the point itself."""
+    cheapest = min(cost for _, _, cost in candidates)
+    tied = [c for c in candidates if c[2] <= cheapest * (1 + TIE)]
+    lengths = [float(np.linalg.norm(xi)) for _, xi, _ in tied]
+    tied = [c for c, length in zip(tied, lengths, strict=True) if length <= min(lengths) * (1 + TIE)]
+    changes = [problem.changes(xi) for _, xi, _ in tied]
+    room = TIE * max(float(np.abs(change).max(initial=0.0)) for change in changes)
+    order: npt.NDArray[np.bool_] = np.ones(len(tied), dtype=bool)
+    for column in np.array(changes).T:
+        order &= column <= column[order].min() + room
+    return tied[int(np.flatnonzero(order)[0])]

@@ -1,0 +1,307 @@
+"""Affine maps, convex sets and their unions: algebra only.
+
+``ConvexSet`` is one normal form, box ∩ {Gx <= h} ∩ ellipsoids, and ``Region`` is a
+union of them.  Both are closed under intersection, affine pull-back and shrinking,
+which is all that decision regions, densities and pipelines need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.distances import Cost, FloatArray, as_cost
+
+DEFAULT_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """The map ``x -> matrix @ x + offset``.
+
+    Examples
+    --------
+    >>> Affine([[2.0, 0.0]], [1.0])([[3.0, 5.0]])
+    array([[7.]])
+    """
+
+    matrix: FloatArray
+    offset: FloatArray
+
+    def __post_init__(self) -> None:
+        matrix = _frozen(self.matrix, 2, "Affine.matrix")
+        offset = _frozen(self.offset, 1, "Affine.offset")
+        if len(offset) != len(matrix):
+            raise ValueError(f"Affine.matrix has {len(matrix)} rows and offset has {len(offset)} entries.")
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "offset", offset)
+
+    @classmethod
+    def identity(cls, dim: int) -> Affine:
+        """The map that changes nothing."""
+        return cls(np.eye(dim), np.zeros(dim))
+
+    def __call__(self, X: npt.ArrayLike) -> FloatArray:
+        """Map each row of `X`."""
+        mapped: FloatArray = _table(X, self.matrix.shape[1]) @ self.matrix.T + self.offset
+        return mapped
+
+    def then(self, after: Affine) -> Affine:
+        """First this map, then `after`."""
+        return Affine(after.matrix @ self.matrix, after.matrix @ self.offset + after.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """The points with ``||matrix @ x - offset||_2 <= radius``.
+
+    The matrix may be wide: then the set is a cylinder, unbounded along its null space.
+    """
+
+    matrix: FloatArray
+    offset: FloatArray
+    radius: float
+
+    def __post_init__(self) -> None:
+        matrix = _frozen(self.matrix, 2, "Ellipsoid.matrix")
+        offset = _frozen(self.offset, 1, "Ellipsoid.offset")
+        if len(offset) != len(matrix):
+            raise ValueError(f"Ellipsoid.matrix has {len(matrix)} rows and offset has {len(offset)} entries.")
+        if not np.isfinite(self.radius):
+            raise ValueError(f"Ellipsoid.radius must be finite, got {self.radius}.")
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "offset", offset)
+        object.__setattr__(self, "radius", float(self.radius))
+
+    def contains(self, X: npt.ArrayLike, tol: float = DEFAULT_TOLERANCE) -> npt.NDArray[np.bool_]:
+        """Which rows of `X` lie inside, or outside by a distance of at most `tol`."""
+        away = np.linalg.norm(_table(X, self.matrix.shape[1]) @ self.matrix.T - self.offset, axis=1)
+        stretch = float(np.linalg.norm(self.matrix, 2)) if self.matrix.size else 0.0
+        inside: npt.NDArray[np.bool_] = (away <= self.radius + tol * stretch) & (self.radius >= 0)
+        return inside
+
+    def pullback(self, affine: Affine) -> Ellipsoid:
+        """The points that `affine` maps into this ellipsoid."""
+        return Ellipsoid(self.matrix @ affine.matrix, self.offset - self.matrix @ affine.offset, self.radius)
+
+
+@dataclass(frozen=True, eq=False)
+class ConvexSet:
+    """A box, halfspaces ``G x <= h`` and ellipsoids, all at once.
+
+    Parameters
+    ----------
+    dim : int
+        Dimension of the space.
+    lower, upper : array of shape (dim,), optional
+        Sides of the box; infinite where there is none.
+    G, h : arrays of shape (n_rows, dim) and (n_rows,), optional
+        Halfspaces.
+    ellipsoids : sequence of Ellipsoid
+        Further constraints.
+
+    Examples
+    --------
+    >>> unit = ConvexSet(2, lower=[0.0, 0.0], upper=[1.0, 1.0])
+    >>> unit.contains([[0.5, 0.5], [2.0, 0.0]])
+    array([ True, False])
+    """
+
+    dim: int
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    G: FloatArray | None = None
+    h: FloatArray | None = None
+    ellipsoids: tuple[Ellipsoid, ...] = ()
+
+    def __post_init__(self) -> None:
+        dim = int(self.dim)
+        if dim < 1:
+            raise ValueError(f"dim must be at least 1, got {self.dim}.")
+        if (self.G is None) != (self.h is None):
+            raise ValueError("G and h come together: one of them is missing.")
+        lower = np.full(dim, -np.inf) if self.lower is None else self.lower
+        upper = np.full(dim, np.inf) if self.upper is None else self.upper
+        G = np.zeros((0, dim)) if self.G is None else self.G
+        h = np.zeros(0) if self.h is None else self.h
+        fields = {
+            "lower": _frozen(lower, 1, "lower", finite=False),
+            "upper": _frozen(upper, 1, "upper", finite=False),
+            "G": _frozen(G, 2, "G"),
+            "h": _frozen(h, 1, "h", finite=False),
+        }
+        for name, array in fields.items():
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "dim", dim)
+        object.__setattr__(self, "ellipsoids", tuple(self.ellipsoids))
+        widths = [len(fields["lower"]), len(fields["upper"]), fields["G"].shape[1]]
+        widths += [e.matrix.shape[1] for e in self.ellipsoids]
+        if any(width != dim for width in widths):
+            raise ValueError(f"A ConvexSet of dimension {dim} got parts of dimension {widths}.")
+        if len(fields["G"]) != len(fields["h"]):
+            raise ValueError(f"G has {len(fields['G'])} rows and h has {len(fields['h'])} entries.")
+
+    @property
+    def box(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper sides, infinite where there is none."""
+        assert self.lower is not None
+        assert self.upper is not None
+        return self.lower, self.upper
+
+    @property
+    def halfspaces(self) -> tuple[FloatArray, FloatArray]:
+        """``G`` and ``h``, with no rows where there are none."""
+        assert self.G is not None
+        assert self.h is not None
+        return self.G, self.h
+
+    def contains(self, X: npt.ArrayLike, tol: float = DEFAULT_TOLERANCE) -> npt.NDArray[np.bool_]:
+        """Which rows of `X` lie inside, or break no constraint by a distance of more than `tol`."""
+        points = _table(X, self.dim)
+        lower, upper = self.box
+        G, h = self.halfspaces
+        inside: npt.NDArray[np.bool_] = np.asarray(((points >= lower - tol) & (points <= upper + tol)).all(axis=1))
+        inside &= (points @ G.T <= h + tol * np.linalg.norm(G, axis=1)).all(axis=1)
+        for ellipsoid in self.ellipsoids:
+            inside &= ellipsoid.contains(points, tol)
+        return inside
+
+    def pullback(self, affine: Affine) -> ConvexSet:
+        """The points that `affine` maps into this set.
+
+        A side of the box that depends on one input only stays a side of the box, so
+        that a tree behind a scaler keeps its closed form; the others become rows.
+        """
+        matrix, offset = affine.matrix, affine.offset
+        if len(matrix) != self.dim:
+            raise ValueError(f"The map ends in {len(matrix)} dimensions, the set lives in {self.dim}.")
+        dim = matrix.shape[1]
+        G, h = self.halfspaces
+        low, high = (side - offset for side in self.box)
+        single = np.count_nonzero(matrix, axis=1) == 1
+        lower, upper = np.full(dim, -np.inf), np.full(dim, np.inf)
+        for i in np.flatnonzero(single):
+            j = int(np.flatnonzero(matrix[i])[0])
+            sides = sorted((low[i] / matrix[i, j], high[i] / matrix[i, j]))
+            if low[i] > high[i]:
+                sides.reverse()
+            lower[j], upper[j] = max(lower[j], sides[0]), min(upper[j], sides[1])
+        below, above = ~single & np.isfinite(low), ~single & np.isfinite(high)
+        return ConvexSet(
+            dim,
+            lower,
+            upper,
+            np.vstack([G @ matrix, matrix[above], -matrix[below]]),
+            np.concatenate([h - G @ offset, high[above], -low[below]]),
+            tuple(e.pullback(affine) for e in self.ellipsoids),
+        )
+
+    def shrink(self, margin: float, cost: Cost | str = "l2") -> ConvexSet:
+        """The points from which a change of cost `margin` never leaves the set.
+
+        Rows and sides move inwards by the dual norm of the cost, which is exact; an
+        ellipsoid loses the largest step that the cost allows, which is on the safe side.
+        """
+        norm = as_cost(cost)
+        if not (np.isfinite(margin) and margin >= 0):
+            raise ValueError(f"margin must be a number >= 0, got {margin}.")
+        lower, upper = self.box
+        G, h = self.halfspaces
+        step = margin * norm.dual(np.eye(self.dim))
+        ellipsoids = [Ellipsoid(e.matrix, e.offset, e.radius - margin * norm.reach(e.matrix)) for e in self.ellipsoids]
+        return ConvexSet(self.dim, lower + step, upper - step, G, h - margin * norm.dual(G), tuple(ellipsoids))
+
+    def __and__(self, other: ConvexSet) -> ConvexSet:
+        if self.dim != other.dim:
+            raise ValueError(f"Sets of dimension {self.dim} and {other.dim} do not intersect.")
+        (low_a, up_a), (low_b, up_b) = self.box, other.box
+        (G_a, h_a), (G_b, h_b) = self.halfspaces, other.halfspaces
+        return ConvexSet(
+            self.dim,
+            np.maximum(low_a, low_b),
+            np.minimum(up_a, up_b),
+            np.vstack([G_a, G_b]),
+            np.concatenate([h_a, h_b]),
+            self.ellipsoids + other.ellipsoids,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A union of convex sets.
+
+    Parameters
+    ----------
+    pieces : sequence of ConvexSet
+        Its members; they may overlap.
+    dim : int, optional
+        Needed only for the empty region, which has no piece to tell it.
+    """
+
+    pieces: tuple[ConvexSet, ...]
+    dim: int = 0
+
+    def __post_init__(self) -> None:
+        pieces = tuple(self.pieces)
+        dims = {piece.dim for piece in pieces} | ({self.dim} if self.dim else set())
+        if len(dims) != 1:
+            got = sorted(dims) if dims else "no piece and no dim"
+            raise ValueError(f"The pieces of a region share one dimension; got {got}.")
+        object.__setattr__(self, "pieces", pieces)
+        object.__setattr__(self, "dim", dims.pop())
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __repr__(self) -> str:
+        return f"Region({len(self.pieces)} pieces in {self.dim} dimensions)"
+
+    def contains(self, X: npt.ArrayLike, tol: float = DEFAULT_TOLERANCE) -> npt.NDArray[np.bool_]:
+        """Which rows of `X` lie in at least one piece, up to a distance of `tol`."""
+        points = _table(X, self.dim)
+        inside = np.zeros(len(points), dtype=np.bool_)
+        for piece in self.pieces:
+            inside |= piece.contains(points, tol)
+        return inside
+
+    def pullback(self, affine: Affine) -> Region:
+        """The points that `affine` maps into this region."""
+        return self._each((piece.pullback(affine) for piece in self.pieces), affine.matrix.shape[1])
+
+    def shrink(self, margin: float, cost: Cost | str = "l2") -> Region:
+        """Every piece shrunk by a distance of `margin` in units of `cost`."""
+        return self._each((piece.shrink(margin, cost) for piece in self.pieces), self.dim)
+
+    def __and__(self, other: Region | ConvexSet) -> Region:
+        others = (other,) if isinstance(other, ConvexSet) else other.pieces
+        if self.dim != other.dim:
+            raise ValueError(f"Regions of dimension {self.dim} and {other.dim} do not intersect.")
+        return self._each((a & b for a in self.pieces for b in others), self.dim)
+
+    def __or__(self, other: Region | ConvexSet) -> Region:
+        others = (other,) if isinstance(other, ConvexSet) else other.pieces
+        return self._each((*self.pieces, *others), self.dim)
+
+    @staticmethod
+    def _each(pieces: Iterable[ConvexSet], dim: int) -> Region:
+        return Region(tuple(pieces), dim)
+
+
+def _frozen(values: npt.ArrayLike, ndim: int, name: str, *, finite: bool = True) -> FloatArray:
+    array = np.array(values, dtype=np.float64, ndmin=1)
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}.")
+    if np.isnan(array).any() or (finite and not np.isfinite(array).all()):
+        raise ValueError(f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}.")
+    array.setflags(write=False)
+    return array
+
+
+def _table(X: npt.ArrayLike, dim: int) -> FloatArray:
+    table = np.asarray(X, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != dim:
+        raise ValueError(f"Expected a table with {dim} columns, got shape {table.shape}.")
+    return table
