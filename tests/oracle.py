@@ -134,32 +134,23 @@ def exact_l1(x, piece: ConvexSet, cost) -> float:
     return float(found.fun)
 
 
-def room(piece: ConvexSet) -> float:
-    """How deep the deepest point of a piece lies inside it; negative if the piece is empty.
-
-    A length, relative to the size of the piece's own numbers; columns with lower == upper do not count.
-    """
-    point, depth = cp.Variable(piece.dim), cp.Variable()
-    sizes = [1.0]
-    constraints = [depth <= 1]
-    thin = piece.lower == piece.upper
+def shortest(x, piece: ConvexSet, cost: L1, best: float) -> float:
+    """Least l2 length, in units of the cost, of the changes that enter a polyhedron at an l1 cost of `best`."""
+    assert not piece.ellipsoids
+    scale = _lengths(as_norm(cost), piece.dim) * best
+    step = cp.Variable(piece.dim)
+    room = 1e-9  # the optimal face has no interior
     below, above = np.isfinite(piece.lower), np.isfinite(piece.upper)
-    scale = np.maximum(np.where(below, np.abs(piece.lower), 0), np.where(above, np.abs(piece.upper), 0))
-    scale[scale == 0] = 1.0
+    constraints = [cp.norm1(step) <= 1 + room]
     if below.any():
-        constraints.append(point[below] >= piece.lower[below] + cp.multiply((~thin * scale)[below], depth))
+        constraints.append(step[below] >= ((piece.lower - x) / scale)[below] - room)
     if above.any():
-        constraints.append(point[above] <= piece.upper[above] - cp.multiply((~thin * scale)[above], depth))
-    for G, h in zip(piece.G, piece.h, strict=True):
-        if h < np.inf:
-            length = max(float(np.linalg.norm(G)), 1e-300)
-            constraints.append((G / length) @ point <= h / length - max(abs(h) / length, 1.0) * depth)
-    for ellipsoid in piece.ellipsoids:
-        length = max(float(np.linalg.norm(ellipsoid.matrix, 2)), 1e-300)
-        away = (ellipsoid.matrix / length) @ point - ellipsoid.offset / length
-        sizes.append(float(np.linalg.norm(ellipsoid.offset)) / length)
-        constraints.append(cp.norm(away) <= ellipsoid.radius / length - sizes[-1] * depth)
-    problem = cp.Problem(cp.Maximize(depth), constraints)
+        constraints.append(step[above] <= ((piece.upper - x) / scale)[above] + room)
+    if len(piece.h):
+        G = piece.G * scale
+        length = np.linalg.norm(G, axis=1)
+        constraints.append((G / length[:, None]) @ step <= (piece.h - piece.G @ x) / length + room)
+    problem = cp.Problem(cp.Minimize(cp.norm(step)), constraints)
     if _solve(problem) != cp.OPTIMAL:
-        raise Undecided("the room of a piece always has an optimum")
-    return float(problem.value)
+        raise Undecided("the face of optima is not empty")
+    return float(problem.value) * best

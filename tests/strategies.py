@@ -19,12 +19,17 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 class Case(NamedTuple):
-    """A region, queries, a cost, and the unit of each column."""
+    """A region, queries, a cost, and the unit of each column; `plain` is the region with all units one."""
 
     region: Region
     X: np.ndarray
     cost: L1 | L2
     units: np.ndarray
+    plain: Region
+
+    def inside(self, points: np.ndarray, tol: float) -> np.ndarray:
+        """Which points lie in the region, up to `tol` in each column's own unit."""
+        return self.plain.contains(points / self.units, tol)
 
     @property
     def size(self) -> float:
@@ -146,4 +151,4 @@ def cases(draw, most_ellipsoids: int = 2, most_pieces: int = 4, most_dims: int =
     rng = np.random.default_rng(draw(seeds))
     X = rng.integers(-8, 9, (n_queries, dim)).astype(float) if integer else rng.normal(size=(n_queries, dim)) * 5.0
     cost = draw(costs(units))
-    return Case(Region(tuple(in_units(piece, units) for piece in drawn)), X * units, cost, units)
+    return Case(Region(tuple(in_units(piece, units) for piece in drawn)), X * units, cost, units, Region(tuple(drawn)))

@@ -257,6 +257,14 @@ def test_repeated_points_count_once() -> None:
     assert model.region(0).contains(Z).mean() >= 0.5
 
 
+def test_em_that_does_not_converge_stays_quiet() -> None:
+    """Warnings are errors here; half of these points are fewer different ones than there are components."""
+    Z = np.append(np.zeros(60), np.arange(1.0, 8.0))[:, None]
+    for seed in range(5):
+        model = HighDensity(components=[1, 4], folds=2, random_state=seed).fit(Z, np.zeros(67), [0])
+        assert model.region(0).contains(Z).mean() >= 0.5
+
+
 @pytest.mark.parametrize("copies", [1, 4])
 def test_class_without_two_different_points_says_so_when_asked(copies: int) -> None:
     Z, y = table("blobs")

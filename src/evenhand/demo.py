@@ -55,8 +55,8 @@ def main() -> None:
         after = pd.DataFrame(result.counterfactual)
         strange = int(((after < low) | (after > high)).any(axis=1).sum())
         print(
-            f"{name:>9}: {len(result)} tumours in {1000 * seconds:.1f} ms, {int(result.valid.sum())} found and confirmed by "
-            f"the model;\n{'':11}median cost {np.nanmedian(result.cost):.2f}, proven to within "
+            f"{name:>9}: {len(result)} tumours in {1000 * seconds:.1f} ms, {int(result.valid.sum())} found and "
+            f"confirmed by the model;\n{'':11}median cost {np.nanmedian(result.cost):.2f}, proven to within "
             f"{np.nanmax(result.gap):.0e}; {strange} of them end where a measurement was never seen."
         )
 

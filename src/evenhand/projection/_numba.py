@@ -10,28 +10,48 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from evenhand.distances import FloatArray
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-_njit: Any = numba.njit  # its types leave out the options that skip wrappers
+_njit: Any = numba.njit  # its types leave out the options that skip wrappers and counting
 _FAST = {"contract", "nsz", "reassoc", "arcp"}  # no nnan, ninf: bounds use infinity
+_PART = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": _FAST,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 def kernel(function: F) -> F:
     """Compile a part of an entry point; sums may be reordered for SIMD.
 
-    Parts get no wrapper and no cache of their own: each would cost compile time again.
+    Parts get no wrapper and no cache of their own, which would cost compile time again, and no
+    reference counting, which costs more than the arithmetic when arrays are passed in dozens.
+    So a part may not allocate, and copies arrays with :func:`copy` instead of a slice.
     """
-    compiled = _njit(nogil=True, error_model="numpy", fastmath=_FAST, no_cpython_wrapper=True, no_cfunc_wrapper=True)(
-        function
-    )
-    return cast("F", compiled)
+    return cast("F", _njit(_nrt=False, **_PART)(function))
+
+
+def workspace(function: F) -> F:
+    """Compile a part that allocates memory for others."""
+    return cast("F", _njit(**_PART)(function))
 
 
 def entry(function: F) -> F:
     """Compile an entry point, callable from Python without the GIL and cached on disk."""
     compiled = _njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST, no_cfunc_wrapper=True)(function)
     return cast("F", compiled)
+
+
+@kernel
+def copy(source: FloatArray, into: FloatArray) -> None:
+    """Copy as many numbers as `into` has room for."""
+    for i in range(len(into)):
+        into[i] = source[i]
 
 
 @kernel

@@ -94,8 +94,12 @@ class Projector:
         failed = np.zeros(n, dtype=bool)
         for q in np.flatnonzero((outcome == TIED) | (outcome == UNRESOLVED)):
             failed[q], xi[q], cost[q], bound[q], piece[q] = self._repair(X[q], guard, cutoff[q])
-        points = X.copy()
-        points[:, free] += self.problem.changes(xi)
+        change = self.problem.changes(xi)
+        if len(free) == self.dim:
+            points = X + change
+        else:
+            points = X.copy()
+            points[:, free] += change
         return _Found(points, cost, bound, piece, failed)
 
     def _nobody_moves(self, X: FloatArray) -> _Found:

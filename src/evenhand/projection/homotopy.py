@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.distances import FloatArray
-from evenhand.projection._numba import kernel
+from evenhand.projection._numba import kernel, workspace
 from evenhand.projection.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL
 
 SHIFT = 1e-13  # the d of the docstring; rounding would break ties without it
@@ -51,7 +51,7 @@ class PathWork(NamedTuple):
     target: FloatArray  # R'g
 
 
-@kernel
+@workspace
 def path_work(f: int, rows: int) -> PathWork:
     """Memory for `f` coordinates and at most `rows` halfspaces."""
     n = f + rows

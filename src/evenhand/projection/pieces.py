@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.distances import FloatArray
-from evenhand.projection._numba import integer, kernel
+from evenhand.projection._numba import copy, integer, kernel, workspace
 from evenhand.projection.homotopy import PathWork, l1_ellipsoid, path_work
 from evenhand.projection.pivot import PivotWork, l2_ellipsoid, pivot_work
 from evenhand.projection.problem import Tables
@@ -58,7 +58,7 @@ class Work(NamedTuple):
     empty: FloatArray
 
 
-@kernel
+@workspace
 def make_work(t: Tables) -> Work:
     """Memory for one thread that solves the problems of `t`."""
     f = t.A.shape[1]
@@ -271,8 +271,8 @@ def _path(
         xi[:] = 0.0
         lam[:] = 0.0
         if p >= 0:
-            xi[:] = w.vertex[p]
-            lam[:m] = w.vertex_mult[start : start + m]
+            copy(w.vertex[p], xi)
+            copy(w.vertex_mult[start : start + m], lam[:m])
         status, kappa, bound = l1_ellipsoid(
             t.gram[e], t.R[first:last], w.g[first:last], w.rho[e], A, h, w.rows, n_rows, cutoff, w.path, xi, lam
         )
@@ -296,16 +296,13 @@ def _path(
 
 
 @kernel
-def _rows_in_axes(t: Tables, piece: int, start: int, m: int, e: int, w: Work) -> FloatArray:
-    """The piece's rows in its ellipsoid's axes: looked up, or made if they were too many to keep."""
-    if m == 0 or len(t.rotated) > 0:
-        return t.rotated[t.rotated_start[piece] : t.rotated_start[piece] + m]
+def _turn_rows(t: Tables, start: int, m: int, e: int, w: Work) -> None:
+    """Rows in an ellipsoid's axes, for regions with too many of them to keep."""
     for i in range(m):
         w.turned[i] = 0.0
         for j in range(t.A.shape[1]):
             for k in range(t.A.shape[1]):
                 w.turned[i, k] += t.A[start + i, j] * t.axes[e, j, k]
-    return w.turned[:m]
 
 
 @kernel
@@ -319,7 +316,10 @@ def _secular(
     tol = w.tol[p] if p >= 0 else 0.0
     h = w.h[start : start + m]
     if e >= 0:
-        A = _rows_in_axes(t, piece, start, m, e, w)
+        A = t.rotated[t.rotated_start[piece] : t.rotated_start[piece] + m]
+        if m > 0 and len(t.rotated) == 0:
+            _turn_rows(t, start, m, e, w)
+            A = w.turned[:m]
         stretch = t.stretch[e]
         g = w.g[t.ell_start[e] : t.ell_start[e + 1]]
         rho = w.rho[e]
@@ -327,7 +327,7 @@ def _secular(
         A, stretch, g, rho = t.A[start : start + m], w.empty, w.empty, 1.0
     status, tau, bound = l2_ellipsoid(A, h, stretch, g, rho, tol, cutoff, w.pivot, w.dual, w.z, lam)
     if e < 0:
-        xi[:] = w.z
+        copy(w.z, xi)
         return status, tau, bound
     for j in range(f):
         total = 0.0

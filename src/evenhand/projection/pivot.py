@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.distances import FloatArray
-from evenhand.projection._numba import kernel
+from evenhand.projection._numba import kernel, workspace
 from evenhand.projection.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL
 
 CURVATURE = 1e-13
@@ -37,7 +37,7 @@ class PivotWork(NamedTuple):
     push: FloatArray
 
 
-@kernel
+@workspace
 def pivot_work(f: int, m: int) -> PivotWork:
     """Memory for problems with `f` coordinates and at most `m` rows."""
     cap = min(m, f) + 1

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.distances import FloatArray
-from evenhand.projection._numba import entry, integer, kernel
+from evenhand.projection._numba import copy, entry, integer, kernel
 from evenhand.projection.pieces import (
     TIE,
     Work,
@@ -133,8 +133,8 @@ def _search(
         if stage == _POLYHEDRON:
             w.solved_poly[p] = status
             start = t.row_start[p]
-            w.vertex[p] = w.candidate
-            w.vertex_mult[start : t.row_start[p + 1]] = w.mult[: t.row_start[p + 1] - start]
+            copy(w.candidate, w.vertex[p])
+            copy(w.mult, w.vertex_mult[start : t.row_start[p + 1]])
             _raise_bounds(t, w, p, none, bound)
             if e != -1 and not (status == OPTIMAL and e >= 0 and inside_ellipsoid(t, e, w, w.candidate)):
                 continue
@@ -158,8 +158,8 @@ def _search(
             elif found < cost:
                 tied = ties
             if chosen < 0 or _before(t, w.candidate, found, best, cost):
-                best[:] = w.candidate
-                mult[:] = w.mult[: len(mult)]
+                copy(w.candidate, best)
+                copy(w.mult, mult)
                 cost, chosen, chosen_weight = found, piece, weight
     limit = min(cost, cutoff)
     if missing < np.inf and missing <= limit + TIE * limit:

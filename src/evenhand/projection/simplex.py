@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.distances import FloatArray
-from evenhand.projection._numba import kernel
+from evenhand.projection._numba import kernel, workspace
 
 OPTIMAL, INFEASIBLE, FAILED, ABANDONED = 0, 1, 2, 3
 
@@ -42,7 +42,7 @@ class SimplexWork(NamedTuple):
     used: npt.NDArray[np.bool_]  # which rows of A are in the tableau
 
 
-@kernel
+@workspace
 def simplex_work(f: int, m: int) -> SimplexWork:
     """Memory for problems with `f` coordinates and at most `m` rows."""
     cap = min(m, 2 * f + 64)
