@@ -103,13 +103,7 @@ def by_library(problem: Instance) -> Answer:
         cones.append(clarabel.SecondOrderConeT(len(g) + 1))
     quadratic = sparse.csc_matrix((2 * f, 2 * f)) if copies == 2 else sparse.identity(f, format="csc")
     linear = np.ones(2 * f) if copies == 2 else np.zeros(f)
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs, settings.tol_gap_rel, settings.tol_feas = 1e-11, 1e-10, 1e-11
-    settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-13  # a proof that leaves no doubt, not a hint
-    solution = clarabel.DefaultSolver(
-        quadratic, linear, sparse.csc_matrix(np.vstack(rows)), np.concatenate(rhs), cones, settings
-    ).solve()
+    solution = _clarabel(quadratic, linear, np.vstack(rows), np.concatenate(rhs), cones, 1e-11)
     return _answer(problem, solution, copies, scale)
 
 
@@ -129,8 +123,35 @@ def _answer(problem: Instance, solution: Any, copies: int, scale: float) -> Answ
     if status in ("Solved", "AlmostSolved"):
         cost = float(np.abs(xi).sum() if problem.order == 1 else np.linalg.norm(xi))
         return Answer(OPTIMAL, xi, cost, min(bound, cost), mult, tuple(ball_mult))
-    proven = "PrimalInfeasible" in status and bound > 1e-2 * FAR * problem.magnitude
-    return Answer(INFEASIBLE if proven else FAILED, np.full(f, np.nan), np.inf, bound, mult, tuple(ball_mult))
+    empty = bound > FAR * problem.magnitude or _proven_empty(problem, scale)
+    return Answer(INFEASIBLE if empty else FAILED, np.full(f, np.nan), np.inf, bound, mult, tuple(ball_mult))
+
+
+def _clarabel(
+    quadratic: sparse.csc_matrix, linear: FloatArray, rows: FloatArray, rhs: FloatArray, cones: list[Any], tol: float
+) -> Any:
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    return clarabel.DefaultSolver(quadratic, linear, sparse.csc_matrix(rows), rhs, cones, settings).solve()
+
+
+def _proven_empty(problem: Instance, scale: float) -> bool:
+    """Whether every point breaks some constraint: min t subject to A xi <= h + t, ||R xi - g|| <= rho + t.
+
+    Unlike the projection this problem always has a solution, so the solver is not asked to guess.
+    """
+    f = problem.A.shape[1]
+    rows = [np.hstack([problem.A, -np.ones((len(problem.h), 1))]), np.append(np.zeros(f), -1.0)[None]]
+    rhs = [problem.h / scale, np.ones(1)]  # t >= -1 keeps the problem bounded
+    cones: list[Any] = [clarabel.NonnegativeConeT(len(problem.h) + 1)]
+    for R, g, rho in problem.balls:
+        rows += [np.append(np.zeros(f), -1.0)[None], np.hstack([-R, np.zeros((len(g), 1))])]
+        rhs += [np.array([rho / scale]), -g / scale]
+        cones.append(clarabel.SecondOrderConeT(len(g) + 1))
+    worst = np.append(np.zeros(f), 1.0)
+    solution = _clarabel(sparse.csc_matrix((f + 1, f + 1)), worst, np.vstack(rows), np.concatenate(rhs), cones, 1e-9)
+    return str(solution.status) in ("Solved", "AlmostSolved") and float(solution.obj_val_dual) > 1e-7
 
 
 def _scale(problem: Instance) -> float:
