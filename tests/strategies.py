@@ -144,6 +144,7 @@ def in_units(piece: ConvexSet, units: np.ndarray) -> ConvexSet:
 
 @st.composite
 def cases(draw, most_ellipsoids: int = 2, most_pieces: int = 4, most_dims: int = 6, n_queries: int = 3) -> Case:
+    """Any region, any cost, queries all around."""
     dim = draw(st.integers(1, most_dims))
     integer = draw(st.booleans())
     units = draw(units_of(dim))
@@ -152,3 +153,12 @@ def cases(draw, most_ellipsoids: int = 2, most_pieces: int = 4, most_dims: int =
     X = rng.integers(-8, 9, (n_queries, dim)).astype(float) if integer else rng.normal(size=(n_queries, dim)) * 5.0
     cost = draw(costs(units))
     return Case(Region(tuple(in_units(piece, units) for piece in drawn)), X * units, cost, units, Region(tuple(drawn)))
+
+
+@st.composite
+def tied_cases(draw, most_dims: int = 5, n_queries: int = 3) -> Case:
+    """One polyhedron with small integers everywhere and the plain l1 cost: optima are often not unique."""
+    dim = draw(st.integers(1, most_dims))
+    region = Region((draw(pieces(dim, 0, True).filter(lambda piece: not piece.ellipsoids)),))
+    X = np.random.default_rng(draw(seeds)).integers(-8, 9, (n_queries, dim)).astype(float)
+    return Case(region, X, L1(), np.ones(dim), region)

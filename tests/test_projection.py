@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from oracle import Undecided, exact_l1, nearest, nearest_of, shortest
-from strategies import Case, cases, costs, seeds, units_of
+from strategies import Case, cases, costs, seeds, tied_cases, units_of
 
 from evenhand import L1, L2, ConvexSet, Ellipsoid, Projection, Region, Status, project
 from evenhand.projection import Projector
@@ -308,20 +308,16 @@ def test_of_equally_cheap_points_the_shortest_change(piece: ConvexSet, cost, x, 
     assert found.status[0] == Status.OPTIMAL
 
 
-@settings(max_examples=200)
-@given(cases(most_ellipsoids=0, most_pieces=1, most_dims=5))
+@settings(max_examples=250)
+@given(tied_cases())
 def test_least_length_among_the_l1_optima(case: Case) -> None:
     (piece,) = case.region.pieces
-    # Integers only: ties are exact there, and the oracle's own tolerance does not blur them.
-    assume(isinstance(case.cost, L1) and not piece.ellipsoids and (case.units == 1).all())
-    assume((case.X == np.round(case.X)).all() and (case.cost.weights is None or (case.cost.weights == 1).all()))
     found = project(case.X, case.region, case.cost)
     for q, x in enumerate(case.X):
         if found.cost[q] > 0:
             least = shortest(x, piece, case.cost, found.cost[q])
-            length = float(np.linalg.norm(found.points[q] - x))
-            event("checked")
-            assert length <= least * (1 + 1e-4)
+            # Well below what a wrong choice among small integers differs by, well above the oracle's tolerance.
+            assert np.linalg.norm(found.points[q] - x) <= least * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("cost", ["l1", "l2", L1([1.0, 3.0]), L2([1.0, 3.0])])
@@ -486,7 +482,7 @@ def test_empty_regions_are_unreachable(name: str, cost) -> None:
     # An empty piece does not stand in the way of another one.
     beside = project(X, EMPTY[name] | box([1.0, 1.0], [2.0, 2.0]), cost)
     assert (beside.status == Status.OPTIMAL).all()
-    np.testing.assert_allclose(beside.points, np.clip(X, 1.0, 2.0) if not hasattr(cost, "matrix") or cost.matrix is None else beside.points)
+    assert beside.cost.tolist() == pytest.approx([nearest(x, box([1.0, 1.0], [2.0, 2.0]), cost) for x in X], rel=RELATIVE)
     np.testing.assert_array_equal(beside.piece, len(EMPTY[name]))
 
 
@@ -592,7 +588,7 @@ def test_far_queries_are_answered(cost) -> None:
     found = project(X, region, cost)
     for q, x in enumerate(X):
         assert found.cost[q] == pytest.approx(nearest_of(x, region, cost), rel=RELATIVE)
-        assert region.contains(found.points[q][None], tol=1e-12 * np.abs(x).max() + 1e-9).all()
+        assert region.contains(found.points[q][None], tol=1e-10 * np.abs(x).max() + 1e-9).all()
 
 
 # --- What may change, per column -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from evenhand.actionable import Limits
 from evenhand.distances import Cost, FloatArray
 from evenhand.explanations import Explanations, Table
 from evenhand.models import ModelView
-from evenhand.projection import CHUNK, Progress, Projector, Status, as_table, in_chunks
+from evenhand.projection import ACCURATE, CHUNK, Progress, Projector, Status, as_table, in_chunks
 from evenhand.sets import Region
 from evenhand.targets import ANY_OTHER, aims, read_targets
 
@@ -123,43 +123,60 @@ class Explainer:
         answers.points[there] = X[there]
         answers.cost[there] = answers.gap[there] = 0.0
         answers.status[there] = Status.ALREADY
+        doubtful = np.zeros(len(X), dtype=bool)
         for k in range(len(self.view.classes)):
             rows = np.flatnonzero(finite & ~there & ((aim == k) | ((aim == ANY_OTHER) & (present != k))))
             if len(rows):
-                self._offer(answers, rows, X[rows], k)
+                doubtful[rows] |= self._offer(answers, rows, X[rows], k)
+        # Some label gave no answer, so nothing is proven about the cheapest one but that costs are not negative.
+        doubtful &= (answers.status == Status.OPTIMAL) & (aim == ANY_OTHER)
+        answers.status[doubtful] = Status.INACCURATE
+        answers.gap[doubtful] = answers.cost[doubtful]
         return answers
 
-    def _offer(self, answers: _Answers, rows: npt.NDArray[np.intp], X: FloatArray, k: int) -> None:
-        """Take the counterfactuals towards the k-th label where they are better than what is there."""
+    def _offer(self, answers: _Answers, rows: npt.NDArray[np.intp], X: FloatArray, k: int) -> npt.NDArray[np.bool_]:
+        """Take the counterfactuals towards the k-th label where they are better than what is there.
+
+        Returns the rows for which it could not be told how good this label is.
+        """
         known = answers.cost[rows]
         offer = self._toward(X, k, np.where(np.isnan(known), np.inf, known))
-        better = np.isnan(known) & ((answers.label[rows] == k) | (offer.status != Status.UNREACHABLE))
-        for i in np.flatnonzero(~np.isnan(offer.cost) & ~np.isnan(known)):
+        first = np.isnan(known)
+        better = first & ((answers.label[rows] == k) | (offer.status != Status.UNREACHABLE))
+        tied = np.abs(offer.cost - known) <= TIE * np.fmax(offer.cost, known)
+        better |= ~first & ~tied & (offer.cost < known)
+        for i in np.flatnonzero(tied):
             better[i] = _before(offer.points[i] - X[i], offer.cost[i], answers.points[rows[i]] - X[i], known[i])
         for kept, new in zip(answers, offer, strict=True):
             kept[rows[better]] = new[better]
+        return np.isin(offer.status, (Status.FAILED, Status.REJECTED))
 
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> _Answers:
         """Counterfactuals towards one label, confirmed by the model itself."""
         answers = _unanswered(X, np.full(len(X), k))
-        open_rows = np.arange(len(X))
+        left = np.arange(len(X))
+        floor = np.zeros(len(X))
         for guard in GUARDS:
-            people = X[open_rows]
-            found = self._projector(k).project(people, guard, cutoff[open_rows])
-            points = self.limits.snap(found.points, people) if self.limits.any else found.points
+            found = self._projector(k).project(X[left], guard, cutoff[left])
+            if guard == GUARDS[0]:
+                floor = found.cost - found.gap  # a wider guard cuts the region further and proves less
+                answers.status[:] = found.status
             reached = np.flatnonzero(~np.isnan(found.cost))
-            confirmed = np.zeros(len(open_rows), dtype=bool)
-            confirmed[reached] = self._confirmed(points[reached], k)
-            done = confirmed | np.isnan(found.cost)
-            rows = open_rows[done]
-            answers.points[rows] = points[done]
-            answers.cost[rows] = found.cost[done]
-            answers.gap[rows] = found.gap[done]
-            answers.status[rows] = found.status[done]
-            open_rows = open_rows[~done]
-            if not len(open_rows):
+            left = left[reached]
+            points = found.points[reached]
+            if self.limits.any:
+                points = self.limits.snap(points, X[left])
+            answers.status[left] = Status.REJECTED  # unless the model confirms it now or further inside
+            confirmed = self._confirmed(points, k)
+            rows, taken = left[confirmed], reached[confirmed]
+            answers.points[rows] = points[confirmed]
+            answers.cost[rows] = cost = found.cost[taken]
+            answers.gap[rows] = gap = np.maximum(cost - floor[rows], 0.0)
+            loose = (guard > GUARDS[0]) & (gap > ACCURATE * cost)
+            answers.status[rows] = np.where(loose, Status.INACCURATE, found.status[taken])
+            left = left[~confirmed]
+            if not len(left):
                 break
-        answers.status[open_rows] = Status.REJECTED
         return answers
 
     def _confirmed(self, points: FloatArray, k: int) -> npt.NDArray[np.bool_]:

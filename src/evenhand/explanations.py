@@ -31,7 +31,8 @@ class Explanations:
     cost : array of shape (n,)
         Cost of the change; NaN where there is none.
     gap : array of shape (n,)
-        Proven: nothing cheaper than ``cost - gap`` exists.
+        Proven: nothing cheaper than ``cost - gap`` exists, but for points so close to the boundary
+        (one part in 10^11) that rounding decides what the model says there.
     status : array of shape (n,)
         A :class:`Status` per person; :attr:`reason` says it in words.
     valid : array of shape (n,)

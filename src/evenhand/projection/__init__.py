@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evenhand.projection.engine import Projector
+from evenhand.projection.engine import ACCURATE, Projector
 from evenhand.projection.result import Projection, Status
 from evenhand.projection.tables import CHUNK, Progress, as_table, in_chunks, project
 
-__all__ = ["CHUNK", "Progress", "Projection", "Projector", "Status", "as_table", "in_chunks", "project"]
+__all__ = ["ACCURATE", "CHUNK", "Progress", "Projection", "Projector", "Status", "as_table", "in_chunks", "project"]
