@@ -166,15 +166,15 @@ def _start_times() -> str:
 
 
 def _threads(effort: Effort) -> str:
-    """Wall time of one thread against all."""
+    """Wall time of one thread against all, the best of two each."""
     case = Case("digits", "GLVQ", "closest", "l1")
     explain, crowd = explainer(case), people(case.data, effort.people)
     explain.explain(crowd[:1000], target="random", random_state=0)
-    seconds = {}
-    for n_jobs in (1, -1):
+    seconds = {1: float("inf"), -1: float("inf")}
+    for n_jobs in (1, -1, 1, -1):
         start = time.perf_counter()
         explain.explain(crowd, target="random", random_state=0, n_jobs=n_jobs)
-        seconds[n_jobs] = time.perf_counter() - start
+        seconds[n_jobs] = min(seconds[n_jobs], time.perf_counter() - start)
     return (
         f"Threads, {case}: {len(crowd) / seconds[1]:,.0f} counterfactuals/s with one, "
         f"{len(crowd) / seconds[-1]:,.0f} with all {os.cpu_count()} cores ({seconds[1] / seconds[-1]:.2f}x, wall time)."

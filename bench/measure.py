@@ -85,7 +85,7 @@ def measured(case: Case, effort: Effort) -> Row:
         reference=reference,
         complete=_rate(lambda: explain.explain(crowd, target="random", random_state=0), len(crowd), 0.0, 2),
         gap=max(_largest_ratio(found.gap, found.cost), _largest_ratio(cost - bound, cost)),
-        difference=_largest_ratio(np.abs(cost[: effort.compared] - optimum), optimum),
+        difference=_difference(cost[: effort.compared], optimum),
         unsolved=float(np.mean(~np.isfinite(cost))),
         not_optimal=float(np.mean(found.status != "optimal")),
     )
@@ -111,7 +111,7 @@ def _busiest(region: Region, cost: str, queries: FloatArray) -> ConvexSet:
 
 def _pair_solver(piece: ConvexSet, cost: str) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]]:
     """Queries -> costs and proven bounds, by the kernel or by the closed form, for one piece."""
-    projector = Projector(Region([piece]), cost)
+    projector = Projector(Region((piece,)), cost)
     if projector.problem.boxes is None:
         return lambda X: projector.solve_piece(0, X)
 
@@ -131,6 +131,13 @@ def _modelled(piece: ConvexSet, cost: str, queries: FloatArray) -> tuple[float, 
         nearest(x, piece, cost)
         seconds.append(time.process_time() - start)
     return float(np.median(seconds)), np.array([nearest(x, piece, cost, **TIGHT) for x in queries])
+
+
+def _difference(cost: FloatArray, optimum: FloatArray) -> float:
+    """Largest relative difference; infinite if only one of the two found an answer."""
+    if (np.isfinite(cost) != np.isfinite(optimum)).any():
+        return np.inf
+    return _largest_ratio(np.abs(cost - optimum), optimum)
 
 
 def _largest_ratio(parts: FloatArray, wholes: FloatArray) -> float:

@@ -100,4 +100,5 @@ def people(data: str, n: int) -> FloatArray:
 def strangers(data: str, model: str, label: object, n: int) -> FloatArray:
     """`n` people for whom the model does not predict `label`."""
     crowd = people(data, 4 * n)
-    return crowd[fitted_model(data, model).predict(crowd) != label][:n]
+    other: npt.NDArray[np.bool_] = fitted_model(data, model).predict(crowd) != label
+    return crowd[other][:n]

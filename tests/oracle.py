@@ -44,7 +44,34 @@ def nearest(x, piece: ConvexSet, cost, allowed: Allowed | None = None) -> float:
 
 def nearest_of(x, region: Region, cost, allowed: Allowed | None = None) -> float:
     """Cost of the nearest point of a region, infinity if it is empty."""
-    return min((nearest(x, piece, cost, allowed) for piece in region.pieces), default=np.inf)
+    x, best = np.asarray(x, dtype=float), np.inf
+    bounds = np.array([_bound(x, piece, as_norm(cost)) for piece in region.pieces])
+    for k in np.argsort(bounds):
+        if bounds[k] > best:
+            break
+        best = min(best, nearest(x, region.pieces[k], cost, allowed))
+    return best
+
+
+def _bound(x, piece: ConvexSet, cost) -> float:
+    """What the most violated single constraint costs at least, so that far pieces need not be solved."""
+    if isinstance(cost, L1) or cost.matrix is None:
+        root = np.diag(_lengths(cost, piece.dim))
+    else:
+        root = np.linalg.inv(np.linalg.cholesky(cost.matrix)).T
+    order = np.inf if isinstance(cost, L1) else 2
+    excess = [0.0]
+    if len(piece.h):
+        price = np.linalg.norm(piece.G @ root, order, axis=1)
+        excess.append(float(((piece.G @ x - piece.h) / np.where(price > 0, price, np.inf)).max()))
+    sides = np.maximum(np.maximum(piece.lower - x, x - piece.upper), 0.0)
+    excess.append(float((sides / np.linalg.norm(root, order, axis=1)).max()))
+    for ellipsoid in piece.ellipsoids:
+        reach = ellipsoid.matrix @ root
+        longest = np.linalg.norm(reach, axis=0).max() if isinstance(cost, L1) else np.linalg.norm(reach, 2)
+        away = np.linalg.norm(ellipsoid.matrix @ x - ellipsoid.offset) - ellipsoid.radius
+        excess.append(float(away / longest) if longest > 0 else 0.0)
+    return (1 - 1e-9) * max(excess)
 
 
 def as_norm(cost):
@@ -69,7 +96,7 @@ def _solved(x, piece: ConvexSet, cost, allowed: Allowed | None, size: float) -> 
         constraints.append((G / length[:, None]) @ step <= h / length)
     for ellipsoid in piece.ellipsoids:
         F = ellipsoid.matrix * scale
-        length = max(np.linalg.norm(F, 2), 1e-300)
+        length = ellipsoid.radius if ellipsoid.radius > 0 else 1.0
         away = (F / length) @ step - (ellipsoid.offset - ellipsoid.matrix @ x) / length
         constraints.append(cp.norm(away) <= ellipsoid.radius / length)
     if isinstance(cost, L1):

@@ -217,5 +217,5 @@ def _before(a: FloatArray, cost_a: float, b: FloatArray, cost_b: float) -> bool:
     length_a, length_b = float(np.linalg.norm(a)), float(np.linalg.norm(b))
     if abs(length_a - length_b) > TIE * max(length_a, length_b):
         return length_a < length_b
-    apart = np.flatnonzero(np.abs(a - b) > TIE * np.maximum(np.abs(a), np.abs(b)))
+    apart = np.flatnonzero(np.abs(a - b) > TIE * np.abs(a).max())
     return bool(len(apart)) and bool(a[apart[0]] < b[apart[0]])

@@ -67,7 +67,8 @@ def _forget_stale_kernels(folder: Path) -> None:
     with an older version of another file's kernel would stay in use.
     """
     cache = folder / "__pycache__"
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
+    sources = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
+    digest = hashlib.sha256(b"".join(source for source in sources if b"@kernel" in source)).hexdigest()
     stamp = cache / "kernels.sha256"
     try:
         if stamp.exists() and stamp.read_text() == digest:

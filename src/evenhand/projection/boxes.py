@@ -64,11 +64,13 @@ def _before(boxes: Boxes, a: int, b: int, x: FloatArray, guard: float) -> bool:
         length_b += step_b * step_b
     if abs(length_a - length_b) > TIE * max(length_a, length_b):
         return length_a < length_b
+    room = 0.0
     for j in range(len(x)):
-        to_a = _coordinate(boxes, a, j, x[j], guard) - x[j]
-        to_b = _coordinate(boxes, b, j, x[j], guard) - x[j]
-        if abs(to_a - to_b) > TIE * max(abs(to_a), abs(to_b)):
-            return bool(to_a < to_b)
+        room = max(room, TIE * abs(_coordinate(boxes, a, j, x[j], guard) - x[j]))
+    for j in range(len(x)):
+        apart = _coordinate(boxes, a, j, x[j], guard) - _coordinate(boxes, b, j, x[j], guard)
+        if abs(apart) > room:
+            return bool(apart < 0.0)
     return False
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evenhand.distances import Cost, FloatArray, as_cost
 from evenhand.projection.boxes import nearest_box
 from evenhand.projection.problem import Boxes, compile_region
-from evenhand.projection.repair import Answer, by_library, canonical, first, instance
+from evenhand.projection.repair import Answer, by_library, canonical, first, inside, instance
 from evenhand.projection.result import Projection, Status
 from evenhand.projection.search import FOUND, TIED, UNRESOLVED, search_table
 from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
@@ -46,7 +46,8 @@ class Projector:
     def __init__(self, region: Region, cost: Cost | str = "l1", directions: npt.ArrayLike | None = None) -> None:
         ways = np.ones(region.dim, dtype=np.int64) if directions is None else np.asarray(directions, dtype=np.int64)
         self.dim = region.dim
-        self.problem = compile_region(region, as_cost(cost), ways)
+        self.cost = as_cost(cost)
+        self.problem = compile_region(region, self.cost, ways)
 
     def project(self, X: FloatArray, guard: float = 0.0, cutoff: FloatArray | None = None) -> Projection:
         """Project one chunk.
@@ -73,7 +74,10 @@ class Projector:
         status = np.full(len(X), Status.UNREACHABLE.value, dtype="<U11")
         status[found.failed] = Status.FAILED
         status[reached] = Status.INACCURATE
-        status[reached & (gap <= ACCURATE * found.cost + 1e-13 * np.abs(X).max(axis=1, initial=0.0))] = Status.OPTIMAL
+        accurate = gap <= ACCURATE * found.cost
+        if not accurate[reached].all():  # next to nothing compared with the person's own size is nothing
+            accurate |= gap <= 1e-9 * self.cost(X, np.zeros(self.dim))
+        status[reached & accurate] = Status.OPTIMAL
         found.points[~reached] = np.nan
         known = self.problem.index
         piece = np.where(reached, known[found.piece] if len(known) else -1, -1)
@@ -107,8 +111,7 @@ class Projector:
         piece = np.full(len(X), -1)
         for q, x in enumerate(X):
             for k in reversed(range(len(self.problem.index))):
-                part = instance(self.problem, k, x, 0.0)
-                if (part.h >= 0).all() and all(np.linalg.norm(g) <= rho for _, g, rho in part.balls):
+                if inside(instance(self.problem, k, x, 0.0)):
                     piece[q] = k
         cost = np.where(piece >= 0, 0.0, np.inf)
         return _Found(X.copy(), cost, cost, piece, np.zeros(len(X), dtype=bool))

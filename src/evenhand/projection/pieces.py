@@ -25,6 +25,7 @@ from evenhand.projection.simplex import (
 TIE = 1e-9  # relative difference of costs that counts as none
 GAP = 1e-8  # relative gap above which an answer is handed to the library
 ROUNDING = 1e-12
+SLOP = 1e-13  # a point on an ellipsoid is inside of it, whatever the last digits say
 FAR = 1e6  # farther than this many times the data's own magnitude is out of reach
 ALL_ROWS = 48  # polyhedra with more rows enter the path with the rows that matter
 
@@ -39,6 +40,7 @@ class Work(NamedTuple):
     g: FloatArray
     rho: FloatArray
     tol: FloatArray  # rounding level of each polyhedron's rows
+    slop: FloatArray  # and of each ellipsoid
     magnitude: FloatArray  # [0]: of the whole problem
     vertex: FloatArray  # answer without the ellipsoid, per polyhedron
     vertex_mult: FloatArray
@@ -85,6 +87,7 @@ def make_work(t: Tables) -> Work:
         np.empty(len(t.centre)),
         np.empty(n_ell),
         np.empty(n_poly),
+        np.empty(n_ell),
         np.empty(1),
         np.empty((n_poly, f)),
         np.empty(len(t.b)),
@@ -140,6 +143,7 @@ def load_query(t: Tables, x: FloatArray, guard: float, w: Work) -> None:
             w.g[i] = t.centre[i] - total
             top = max(top, magnitude)
         w.rho[e] = max(t.radius[e] * (1.0 - 100.0 * guard) - guard * top, 0.5 * t.radius[e])
+        w.slop[e] = SLOP * top
         largest = max(largest, top)
         w.bound_ell[e] = _tangent_bound(t, e, w)
         w.solved_ell[e] = -1
@@ -154,7 +158,7 @@ def _tangent_bound(t: Tables, e: int, w: Work) -> float:
     for i in range(start, stop):
         length += w.g[i] * w.g[i]
     length = np.sqrt(length)
-    if length <= w.rho[e]:
+    if length <= w.rho[e] + w.slop[e]:
         return 0.0
     w.dual[:] = 0.0
     for i in range(start, stop):
@@ -193,7 +197,6 @@ def _certify(
 
     The multipliers are those of the rows, and `weight` times (R xi - g) for the ellipsoid; scaled
     to dual feasibility they prove  ||xi|| >= (-l.h - y.g - rho ||y||) / ||A'l + R'y||_*.
-    Ties are possible where a coordinate that did not move is as good as those that did.
     """
     f = len(xi)
     v = w.dual
@@ -231,14 +234,34 @@ def _certify(
                 for j in range(f):
                     v[j] += y * t.R[start + i, j]
     size = _dual_norm(t.order, v)
-    ties = False
-    if t.order == 1 and size > 0.0:
-        for j in range(f):
-            if xi[j] == 0.0 and abs(v[j]) >= (1.0 - TIE) * size:
-                ties = True
+    ties = t.order == 1 and size > 0.0 and _ties(t, p, e, xi, lam, weight, v, size)
     if value <= 0.0:
         return 0.0, violation, ties
     return (value / size if size > 0.0 else np.inf), violation, ties
+
+
+@kernel
+def _ties(
+    t: Tables, p: int, e: int, xi: FloatArray, lam: FloatArray, weight: float, v: FloatArray, size: float
+) -> bool:
+    """Whether other l1 optima may exist: more coordinates may move than constraints hold them."""
+    moving = 0
+    resting = False
+    for j in range(len(xi)):
+        if abs(v[j]) >= (1.0 - TIE) * size:
+            moving += 1
+            resting = resting or xi[j] == 0.0
+    largest = 0.0
+    holding = 0
+    m = t.row_start[p + 1] - t.row_start[p] if p >= 0 else 0
+    for i in range(m):
+        largest = max(largest, lam[i])
+    for i in range(m):
+        if lam[i] > TIE * largest:
+            holding += 1
+    if e >= 0 and weight > 0.0:
+        return resting or moving > holding + t.ell_start[e + 1] - t.ell_start[e]
+    return moving > holding
 
 
 @kernel
@@ -322,10 +345,10 @@ def _secular(
             A = w.turned[:m]
         stretch = t.stretch[e]
         g = w.g[t.ell_start[e] : t.ell_start[e + 1]]
-        rho = w.rho[e]
+        rho, slop = w.rho[e], w.slop[e]
     else:
-        A, stretch, g, rho = t.A[start : start + m], w.empty, w.empty, 1.0
-    status, tau, bound = l2_ellipsoid(A, h, stretch, g, rho, tol, cutoff, w.pivot, w.dual, w.z, lam)
+        A, stretch, g, rho, slop = t.A[start : start + m], w.empty, w.empty, 1.0, 0.0
+    status, tau, bound = l2_ellipsoid(A, h, stretch, g, rho, slop, tol, cutoff, w.pivot, w.dual, w.z, lam)
     if e < 0:
         copy(w.z, xi)
         return status, tau, bound
@@ -385,4 +408,4 @@ def inside_ellipsoid(t: Tables, e: int, w: Work, xi: FloatArray) -> bool:
         for j in range(len(xi)):
             away += t.R[i, j] * xi[j]
         total += away * away
-    return bool(total <= w.rho[e] * w.rho[e])
+    return bool(np.sqrt(total) <= w.rho[e] + w.slop[e])

@@ -209,6 +209,7 @@ def l2_ellipsoid(
     stretch: FloatArray,
     g: FloatArray,
     rho: float,
+    slop: float,
     tol: float,
     cutoff: float,
     w: PivotWork,
@@ -219,7 +220,8 @@ def l2_ellipsoid(
     """Solve into `z` and `lam`; return status, tau and the best lower bound on the way.
 
     `stretch` is the diagonal of S (entry j acts on coordinate j) and `g` its centre; `g` may be
-    longer than z, and is empty where there is no ellipsoid.  `gradient` is scratch memory.
+    longer than z, and is empty where there is no ellipsoid.  A point that is outside by no more than
+    `slop` counts as inside.  `gradient` is scratch memory.
     """
     m, f = A.shape
     shared = min(len(g), f)
@@ -254,7 +256,7 @@ def l2_ellipsoid(
                 gradient[j] = stretch[j] * away
             q += away * away
         distance = np.sqrt(q)
-        if tau == 0.0 and distance <= rho:
+        if tau == 0.0 and distance <= rho + slop:
             break
         length = 0.0
         for j in range(f):

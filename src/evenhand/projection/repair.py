@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from evenhand.distances import FloatArray
-from evenhand.projection.pieces import FAR, TIE
+from evenhand.projection.pieces import FAR, SLOP, TIE
 from evenhand.projection.problem import Problem
 from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
 
@@ -63,6 +63,13 @@ def instance(problem: Problem, piece: int, x: FloatArray, guard: float) -> Insta
     return Instance(t.order, t.A[rows], h, tuple(balls), float(largest))
 
 
+def inside(problem: Instance) -> bool:
+    """Whether the query itself lies in the piece, up to rounding."""
+    room = SLOP * problem.magnitude
+    balls = all(float(np.linalg.norm(g)) <= rho + room for _, g, rho in problem.balls)
+    return balls and bool((problem.h >= -room).all())
+
+
 def dual_vector(problem: Instance, mult: FloatArray, ball_mult: tuple[FloatArray, ...]) -> FloatArray:
     """A'l + R'y: the slope of the bound in each coordinate."""
     v: FloatArray = problem.A.T @ mult
@@ -85,54 +92,56 @@ def _bound(problem: Instance, mult: FloatArray, ball_mult: tuple[FloatArray, ...
 def by_library(problem: Instance) -> Answer:
     """Solve with Clarabel."""
     f = problem.A.shape[1]
-    if (problem.h >= 0).all() and all(np.linalg.norm(g) <= rho for _, g, rho in problem.balls):
+    if inside(problem):
         none = tuple(np.zeros_like(g) for _, g, _ in problem.balls)
         return Answer(OPTIMAL, np.zeros(f), 0.0, 0.0, np.zeros_like(problem.h), none)
-    copies = 2 if problem.order == 1 else 1  # l1: xi = positive part - negative part
     scale = _scale(problem)
-    rows = [_signed(problem.A, copies)]
-    rhs = [problem.h / scale]
-    cones: list[Any] = [clarabel.NonnegativeConeT(len(problem.h))]
-    if copies == 2:
-        rows.append(-np.eye(2 * f))
-        rhs.append(np.zeros(2 * f))
-        cones.append(clarabel.NonnegativeConeT(2 * f))
+    one, nothing = np.eye(f), np.zeros((f, 1))
+    if problem.order == 1:  # xi = positive part - negative part, both >= 0, sum of all to be small
+        spread, norm_rows, norm_cone = np.hstack([one, -one]), -np.eye(2 * f), clarabel.NonnegativeConeT(2 * f)
+        linear = np.ones(2 * f)
+    else:  # (length, xi) in the second-order cone, length to be small
+        spread, norm_cone = np.hstack([one, nothing]), clarabel.SecondOrderConeT(f + 1)
+        norm_rows = -np.vstack([np.append(np.zeros(f), 1.0), spread])
+        linear = np.append(np.zeros(f), 1.0)
+    rows = [problem.A @ spread, norm_rows]
+    rhs = [problem.h / scale, np.zeros(len(norm_rows))]
+    cones: list[Any] = [clarabel.NonnegativeConeT(len(problem.h)), norm_cone]
     for R, g, rho in problem.balls:
-        rows += [np.zeros((1, copies * f)), -_signed(R, copies)]
+        rows += [np.zeros((1, len(linear))), -R @ spread]
         rhs += [np.array([rho / scale]), -g / scale]
         cones.append(clarabel.SecondOrderConeT(len(g) + 1))
-    quadratic = sparse.csc_matrix((2 * f, 2 * f)) if copies == 2 else sparse.identity(f, format="csc")
-    linear = np.ones(2 * f) if copies == 2 else np.zeros(f)
-    solution = _clarabel(quadratic, linear, np.vstack(rows), np.concatenate(rhs), cones, 1e-11)
-    return _answer(problem, solution, copies, scale)
+    for tol in (1e-11, 1e-8):
+        solution = _clarabel(linear, np.vstack(rows), np.concatenate(rhs), cones, tol)
+        answer = _answer(problem, solution, spread, len(norm_rows), scale)
+        if answer.status != FAILED:
+            break
+    return answer
 
 
-def _answer(problem: Instance, solution: Any, copies: int, scale: float) -> Answer:
-    f = problem.A.shape[1]
+def _answer(problem: Instance, solution: Any, spread: FloatArray, n_norm: int, scale: float) -> Answer:
     z = np.array(solution.z)
     mult = np.maximum(z[: len(problem.h)], 0.0)
-    at = len(problem.h) + (2 * f if copies == 2 else 0)
+    at = len(problem.h) + n_norm
     ball_mult = []
     for _, g, _ in problem.balls:
         ball_mult.append(-z[at + 1 : at + 1 + len(g)])
         at += len(g) + 1
     bound = _bound(problem, mult, tuple(ball_mult))
-    x = np.array(solution.x) * scale
-    xi = x[:f] - x[f:] if copies == 2 else x
-    status = str(solution.status)
-    if status in ("Solved", "AlmostSolved"):
+    xi = spread @ np.array(solution.x) * scale
+    if str(solution.status) in ("Solved", "AlmostSolved"):
         cost = float(np.abs(xi).sum() if problem.order == 1 else np.linalg.norm(xi))
         return Answer(OPTIMAL, xi, cost, min(bound, cost), mult, tuple(ball_mult))
     empty = bound > FAR * problem.magnitude or _proven_empty(problem, scale)
-    return Answer(INFEASIBLE if empty else FAILED, np.full(f, np.nan), np.inf, bound, mult, tuple(ball_mult))
+    return Answer(INFEASIBLE if empty else FAILED, np.full_like(xi, np.nan), np.inf, bound, mult, tuple(ball_mult))
 
 
-def _clarabel(
-    quadratic: sparse.csc_matrix, linear: FloatArray, rows: FloatArray, rhs: FloatArray, cones: list[Any], tol: float
-) -> Any:
+def _clarabel(linear: FloatArray, rows: FloatArray, rhs: FloatArray, cones: list[Any], tol: float) -> Any:
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    n = len(linear)
+    quadratic = sparse.csc_matrix((n, n))
     return clarabel.DefaultSolver(quadratic, linear, sparse.csc_matrix(rows), rhs, cones, settings).solve()
 
 
@@ -149,8 +158,7 @@ def _proven_empty(problem: Instance, scale: float) -> bool:
         rows += [np.append(np.zeros(f), -1.0)[None], np.hstack([-R, np.zeros((len(g), 1))])]
         rhs += [np.array([rho / scale]), -g / scale]
         cones.append(clarabel.SecondOrderConeT(len(g) + 1))
-    worst = np.append(np.zeros(f), 1.0)
-    solution = _clarabel(sparse.csc_matrix((f + 1, f + 1)), worst, np.vstack(rows), np.concatenate(rhs), cones, 1e-9)
+    solution = _clarabel(np.append(np.zeros(f), 1.0), np.vstack(rows), np.concatenate(rhs), cones, 1e-9)
     return str(solution.status) in ("Solved", "AlmostSolved") and float(solution.obj_val_dual) > 1e-7
 
 
@@ -159,11 +167,7 @@ def _scale(problem: Instance) -> float:
     longest = float(-problem.h.min(initial=0.0))
     for _, g, rho in problem.balls:
         longest = max(longest, float(np.linalg.norm(g)) - rho)
-    return longest if longest > 0 else max(problem.magnitude, 1e-300)
-
-
-def _signed(matrix: FloatArray, copies: int) -> FloatArray:
-    return np.hstack([matrix, -matrix]) if copies == 2 else matrix
+    return max(longest, 1e-4 * problem.magnitude, 1e-300)
 
 
 def canonical(problem: Instance, answer: Answer) -> FloatArray:

@@ -32,6 +32,15 @@ _POLYHEDRON, _ELLIPSOID, _PAIR, _NOT_HERE = 0, 1, 2, 3
 
 
 @kernel
+def _coordinate(t: Tables, i: int, xi: FloatArray) -> float:
+    """The change of column i that `xi` stands for."""
+    total = 0.0
+    for j in range(len(xi)):
+        total += t.frame[i, j] * xi[j]
+    return total
+
+
+@kernel
 def _before(t: Tables, a: FloatArray, cost_a: float, b: FloatArray, cost_b: float) -> bool:
     """Whether a comes before b: by cost, then by length, then lexicographically."""
     if abs(cost_a - cost_b) > TIE * max(cost_a, cost_b):
@@ -40,14 +49,13 @@ def _before(t: Tables, a: FloatArray, cost_a: float, b: FloatArray, cost_b: floa
     length_a, length_b = norm(two, a), norm(two, b)
     if abs(length_a - length_b) > TIE * max(length_a, length_b):
         return length_a < length_b
+    room = 0.0  # what counts as different: relative to the whole change, since a coordinate may be 0 up to rounding
     for i in range(t.frame.shape[0]):
-        left = 0.0
-        right = 0.0
-        for j in range(len(a)):
-            left += t.frame[i, j] * a[j]
-            right += t.frame[i, j] * b[j]
-        if abs(left - right) > TIE * max(abs(left), abs(right)):
-            return bool(left < right)
+        room = max(room, TIE * abs(_coordinate(t, i, a)))
+    for i in range(t.frame.shape[0]):
+        left, right = _coordinate(t, i, a), _coordinate(t, i, b)
+        if abs(left - right) > room:
+            return left < right
     return False
 
 
@@ -77,7 +85,7 @@ def _stage(t: Tables, w: Work, p: int, e: int) -> int:
         return _POLYHEDRON
     if e < -1 or w.solved_poly[p] == FAILED:
         return _NOT_HERE
-    if e >= 0 and t.per_ell[e] > 1 and w.solved_ell[e] < 0:
+    if e >= 0 and t.per_ell[e] > 1 and w.solved_ell[e] < 0 and w.bound_ell[e] > 0.0:
         return _ELLIPSOID
     return _PAIR
 
