@@ -99,7 +99,9 @@ def quietly(model: Any, X: Any, y: Any) -> Any:
 
 @cache
 def fitted(kind: str, steps: str, name: str) -> Any:
-    return quietly(make_pipeline(*PIPELINES[steps](), MODELS[kind]()), *data(name))
+    X, y = data(name)
+    few = 3 if kind == "1nn" else 1  # a cell per training point: the oracle visits them one by one
+    return quietly(make_pipeline(*PIPELINES[steps](), MODELS[kind]()), X[::few], y[::few])
 
 
 @cache
@@ -322,11 +324,19 @@ def test_frame_in_frame_out(kind: str, method: Closest | Plausible) -> None:
     plain = explainer.explain(people.to_numpy())
     assert isinstance(plain.counterfactual, np.ndarray)
     np.testing.assert_array_equal(plain.counterfactual, found.counterfactual)
-    # Columns belong to their names, wherever they stand; what comes out is ordered like what went in.
+    # Columns belong to their names, wherever they stand.
     turned = explainer.explain(people[people.columns[::-1]])
     pd.testing.assert_frame_equal(turned.counterfactual[people.columns], found.counterfactual)
-    pd.testing.assert_index_equal(turned.counterfactual.columns, people.columns[::-1])
-    pd.testing.assert_index_equal(turned.factual.columns, people.columns[::-1])
+    pd.testing.assert_frame_equal(turned.factual[people.columns], people)
+
+
+def test_frame_comes_out_ordered_as_it_went_in() -> None:
+    X, y = load_iris(as_frame=True, return_X_y=True)
+    model = LogisticRegression(max_iter=2000).fit(X, y)
+    people = X[X.columns[[2, 0, 3, 1]]].iloc[[0, 70, 140]]
+    found = Closest().fit(model).explain(people)
+    pd.testing.assert_frame_equal(found.factual, people)
+    pd.testing.assert_index_equal(found.counterfactual.columns, people.columns)
 
 
 LABELS = {

@@ -116,14 +116,17 @@ class L2:
     def mahalanobis(cls, X: npt.ArrayLike) -> L2:
         """The Mahalanobis distance of the rows of `X`: the inverse of their covariance."""
         table = _finite_table(X)
-        covariance = np.atleast_2d(np.cov(table, rowvar=False)) if len(table) > 1 else np.zeros((table.shape[1],) * 2)
-        spread = np.linalg.eigvalsh(covariance)
-        if not spread[0] > 1e-12 * max(spread[-1], 0.0):
+        spread = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])
+        units = np.where(spread > 0, spread, 1.0)  # in units of their spread columns of any scale are comparable
+        scaled = (table - table.mean(axis=0)) / units
+        correlation = scaled.T @ scaled / max(len(table) - 1, 1)
+        if not (spread > 0).all() or not np.linalg.eigvalsh(correlation)[0] > 1e-12:
             raise ValueError(
                 f"The covariance of these {len(table)} rows is singular, so it has no Mahalanobis distance: a column "
                 "is constant or a combination of others. Leave that column out, or pass L2(weights=...)."
             )
-        return cls(matrix=np.asarray(np.linalg.inv(covariance), dtype=np.float64))
+        inverse: FloatArray = np.linalg.inv(correlation)
+        return cls(matrix=(inverse + inverse.T) / 2 / np.outer(units, units))
 
     def frame(self, dim: int, free: npt.NDArray[np.intp]) -> FloatArray:
         """S (a diagonal, or a matrix) with ``change[free] = S xi`` and cost ``||xi||_2``."""
@@ -204,10 +207,15 @@ def _checked_matrix(matrix: npt.ArrayLike | None) -> FloatArray | None:
     array = np.array(matrix, dtype=np.float64)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise ValueError(f"matrix must be square, got shape {array.shape}.")
-    if not np.isfinite(array).all() or not np.allclose(array, array.T, rtol=1e-10, atol=1e-12 * np.abs(array).max()):
+    if not np.isfinite(array).all():
+        raise ValueError("matrix must be finite and symmetric.")
+    units = np.sqrt(np.abs(np.diagonal(array)))
+    units = np.where(units > 0, units, 1.0)
+    scaled = array / np.outer(units, units)  # judged free of the columns' units
+    if not np.allclose(scaled, scaled.T, rtol=0, atol=1e-10):
         raise ValueError("matrix must be finite and symmetric.")
     array = (array + array.T) / 2
-    if not np.linalg.eigvalsh(array)[0] > 0:
+    if not np.linalg.eigvalsh((scaled + scaled.T) / 2)[0] > 1e-14:
         raise ValueError("matrix must be positive definite: a direction that costs nothing has no closest answer.")
     array.setflags(write=False)
     return array

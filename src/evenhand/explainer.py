@@ -193,7 +193,9 @@ class Explainer:
     def _like(self, X: Any, table: FloatArray) -> Table:
         if not isinstance(X, pd.DataFrame):
             return table
-        return pd.DataFrame(table, index=X.index, columns=self.view.columns(X).columns, copy=False)
+        names = list(X.columns) if self.view.feature_names is None else list(self.view.feature_names)
+        frame = pd.DataFrame(table, index=X.index, columns=names, copy=False)
+        return frame if names == list(X.columns) else frame[list(X.columns)]
 
     def _labels(self, label: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         if (label >= 0).all():

@@ -78,9 +78,10 @@ class Ellipsoid:
 
     def contains(self, X: npt.ArrayLike, tol: float = DEFAULT_TOLERANCE) -> npt.NDArray[np.bool_]:
         """Which rows of `X` lie inside, or outside by a distance of at most `tol`."""
-        away = np.linalg.norm(_table(X, self.matrix.shape[1]) @ self.matrix.T - self.offset, axis=1)
+        points, finite = _finite(_table(X, self.matrix.shape[1]))
+        away = np.linalg.norm(points @ self.matrix.T - self.offset, axis=1)
         stretch = float(np.linalg.norm(self.matrix, 2)) if self.matrix.size else 0.0
-        inside: npt.NDArray[np.bool_] = (away <= self.radius + tol * stretch) & (self.radius >= 0)
+        inside: npt.NDArray[np.bool_] = finite & (away <= self.radius + tol * stretch) & (self.radius >= 0)
         return inside
 
     def pullback(self, affine: Affine) -> Ellipsoid:
@@ -160,10 +161,10 @@ class ConvexSet:
 
     def contains(self, X: npt.ArrayLike, tol: float = DEFAULT_TOLERANCE) -> npt.NDArray[np.bool_]:
         """Which rows of `X` lie inside, or break no constraint by a distance of more than `tol`."""
-        points = _table(X, self.dim)
+        points, inside = _finite(_table(X, self.dim))
         lower, upper = self.box
         G, h = self.halfspaces
-        inside: npt.NDArray[np.bool_] = np.asarray(((points >= lower - tol) & (points <= upper + tol)).all(axis=1))
+        inside &= ((points >= lower - tol) & (points <= upper + tol)).all(axis=1)
         inside &= (points @ G.T <= h + tol * np.linalg.norm(G, axis=1)).all(axis=1)
         for ellipsoid in self.ellipsoids:
             inside &= ellipsoid.contains(points, tol)
@@ -190,12 +191,13 @@ class ConvexSet:
                 sides.reverse()
             lower[j], upper[j] = max(lower[j], sides[0]), min(upper[j], sides[1])
         below, above = ~single & np.isfinite(low), ~single & np.isfinite(high)
+        nowhere = matrix[~single & ((low == np.inf) | (high == -np.inf))] * 0.0  # 0 x <= -1: still empty
         return ConvexSet(
             dim,
             lower,
             upper,
-            np.vstack([G @ matrix, matrix[above], -matrix[below]]),
-            np.concatenate([h - G @ offset, high[above], -low[below]]),
+            np.vstack([G @ matrix, matrix[above], -matrix[below], nowhere]),
+            np.concatenate([h - G @ offset, high[above], -low[below], np.full(len(nowhere), -1.0)]),
             tuple(e.pullback(affine) for e in self.ellipsoids),
         )
 
@@ -215,6 +217,8 @@ class ConvexSet:
         return ConvexSet(self.dim, lower + step, upper - step, G, h - margin * norm.dual(G), tuple(ellipsoids))
 
     def __and__(self, other: ConvexSet) -> ConvexSet:
+        if not isinstance(other, ConvexSet):
+            return NotImplemented
         if self.dim != other.dim:
             raise ValueError(f"Sets of dimension {self.dim} and {other.dim} do not intersect.")
         (low_a, up_a), (low_b, up_b) = self.box, other.box
@@ -281,8 +285,13 @@ class Region:
             raise ValueError(f"Regions of dimension {self.dim} and {other.dim} do not intersect.")
         return self._each((a & b for a in self.pieces for b in others), self.dim)
 
+    def __rand__(self, other: ConvexSet) -> Region:
+        return self & other
+
     def __or__(self, other: Region | ConvexSet) -> Region:
         others = (other,) if isinstance(other, ConvexSet) else other.pieces
+        if self.dim != other.dim:
+            raise ValueError(f"Regions of dimension {self.dim} and {other.dim} do not unite.")
         return self._each((*self.pieces, *others), self.dim)
 
     @staticmethod
@@ -298,6 +307,12 @@ def _frozen(values: npt.ArrayLike, ndim: int, name: str, *, finite: bool = True)
         raise ValueError(f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}.")
     array.setflags(write=False)
     return array
+
+
+def _finite(points: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """The points with zeros in place of rows with NaN or infinity, which no set contains, and which are not."""
+    finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(points).all(axis=1))
+    return (points if finite.all() else np.where(finite[:, None], points, 0.0)), finite
 
 
 def _table(X: npt.ArrayLike, dim: int) -> FloatArray:

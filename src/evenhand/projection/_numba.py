@@ -30,10 +30,11 @@ def kernel(function: F) -> F:
     """Compile a part of an entry point; sums may be reordered for SIMD.
 
     Parts get no wrapper and no cache of their own, which would cost compile time again, and no
-    reference counting, which costs more than the arithmetic when arrays are passed in dozens.
+    reference counting, which costs more than the arithmetic when arrays are passed in dozens; for
+    the same reason they are inlined into it.
     So a part may not allocate, and copies arrays with :func:`copy` instead of a slice.
     """
-    return cast("F", _njit(_nrt=False, **_PART)(function))
+    return cast("F", _njit(_nrt=False, forceinline=True, **_PART)(function))
 
 
 def workspace(function: F) -> F:

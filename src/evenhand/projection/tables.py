@@ -15,7 +15,7 @@ from evenhand.projection.engine import Projector
 from evenhand.projection.result import Projection
 from evenhand.sets import Region
 
-CHUNK = 4096
+CHUNK = 16384
 Progress = Callable[[int, int], object]
 T = TypeVar("T")
 
@@ -87,6 +87,8 @@ def in_chunks(
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
     threads = count_jobs(n_jobs)
+    if threads > 1:  # enough chunks for every thread to have work until the end
+        chunk_size = min(chunk_size, max(256, -(-n // (4 * threads))))
     chunks = [slice(start, min(start + chunk_size, n)) for start in range(0, n, chunk_size)]
     if threads == 1:
         yield from _reported(chunks, map(work, chunks), n, progress)
