@@ -73,7 +73,7 @@ class Actionable:
             object.__setattr__(self, name, tuple(columns))
         object.__setattr__(self, "bounds", dict(self.bounds))
 
-    def limits(self, dim: int, names: Sequence[str] | None) -> Limits:
+    def limits(self, dim: int, names: Sequence[Column] | None) -> Limits:
         """Look up the columns of a table and check that nothing contradicts itself."""
         directions = np.full(dim, FREE, dtype=np.int64)
         for way, label in ((FIXED, "immutable"), (UP, "increase"), (DOWN, "decrease")):
@@ -88,6 +88,8 @@ class Actionable:
         lower, upper = np.full(dim, -np.inf), np.full(dim, np.inf)
         for column, interval in self.bounds.items():
             j = _position(column, dim, names)
+            if np.isfinite(lower[j]) or np.isfinite(upper[j]):
+                raise ValueError(f"Column {column!r} has bounds twice, by name and by position. Give them once.")
             lower[j], upper[j] = _interval(column, interval)
             if directions[j] == FIXED:
                 raise ValueError(f"Column {column!r} is immutable and has bounds; an immutable column keeps its value.")
@@ -110,9 +112,9 @@ def _word(way: int) -> str:
     return {FIXED: "immutable", UP: "increase", DOWN: "decrease"}[int(way)]
 
 
-def _position(column: Column, dim: int, names: Sequence[str] | None) -> int:
+def _position(column: Column, dim: int, names: Sequence[Column] | None) -> int:
     if names is not None and column in names:
-        return list(names).index(column)  # type: ignore[arg-type]
+        return list(names).index(column)
     if isinstance(column, int | np.integer) and not isinstance(column, bool):
         if -dim <= column < dim:
             return int(column) % dim

@@ -45,7 +45,8 @@ class Explainer:
     cost : L1 or L2
         The cost of a change.
     region : callable
-        ``region(k)`` is where counterfactuals for the k-th label may lie, in raw inputs.
+        ``region(k)`` is where counterfactuals for the k-th label may lie, in raw inputs and apart from
+        the limits.
     limits : Limits
         What may change.
     check : callable, optional
@@ -187,7 +188,7 @@ class Explainer:
 
     def _projector(self, k: int) -> Projector:
         if k not in self._projectors:
-            self._projectors[k] = Projector(self.region(k), self.cost, self.limits.directions)
+            self._projectors[k] = Projector(self.region(k), self.cost, self.limits.directions, self.limits.box)
         return self._projectors[k]
 
     def _like(self, X: Any, table: FloatArray) -> Table:

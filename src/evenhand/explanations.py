@@ -83,11 +83,9 @@ class Explanations:
         """What one person is told, in words: ``income: 1200 -> 1500; debt: 300 -> 250``."""
         if not self.valid[row]:
             return Status(self.status[row]).reason
-        before = self._frame(self.factual).iloc[row]
-        after = self._frame(self.counterfactual).iloc[row]
-        moved = [
-            f"{name}: {before[name]:.4g} -> {after[name]:.4g}" for name in before.index if before[name] != after[name]
-        ]
+        before, after = (self._frame(table).iloc[row] for table in (self.factual, self.counterfactual))
+        columns = zip(before.index, before.to_numpy(), after.to_numpy(), strict=True)
+        moved = [f"{name}: {is_now:.4g} -> {would_be:.4g}" for name, is_now, would_be in columns if is_now != would_be]
         return "; ".join(moved) if moved else Status(self.status[row]).reason
 
     def __repr__(self) -> str:

@@ -127,11 +127,9 @@ def _explainer(
         raise ValueError(f"The model knows one label only ({seen.classes[0]!r}): there is nothing to change to.")
     names = seen.feature_names
     if names is None and isinstance(X, pd.DataFrame):
-        names = tuple(map(str, X.columns))
+        names = tuple(X.columns)
     actionable = Actionable() if method.actionable is None else method.actionable
     limits = actionable.limits(seen.n_features, names)
     cost = as_cost(method.cost)
     cost.frame(seen.n_features, np.flatnonzero(limits.directions))  # a cost of the wrong size fails here, not later
-    if method.actionable is None:
-        return Explainer(seen, cost, region, limits, check)
-    return Explainer(seen, cost, lambda k: region(k) & limits.box, limits, check)
+    return Explainer(seen, cost, region, limits, check)

@@ -26,15 +26,19 @@ def _coordinate(boxes: Boxes, k: int, j: int, x: float, guard: float) -> float:
     thinner than that.
     """
     low, high = boxes.lower[k, j], boxes.upper[k, j]
+    floor, ceiling = max(low, boxes.floor[j]), min(high, boxes.ceiling[j])
+    stays = floor <= x <= ceiling
     if boxes.movable[j] == FIXED:
-        return x if low <= x <= high else np.nan
+        return x if stays else np.nan
     inner_low = low + guard * (abs(low) + abs(x)) if low > -np.inf else low
     inner_high = high - guard * (abs(high) + abs(x)) if high < np.inf else high
     if inner_low > inner_high:
         inner_low = inner_high = low + 0.5 * (high - low)
-    target = min(max(x, inner_low), inner_high)
+    target = min(max(x, max(inner_low, boxes.floor[j])), min(inner_high, boxes.ceiling[j]))
+    if not floor <= target <= ceiling:
+        return np.nan
     if (boxes.movable[j] == UP and target < x) or (boxes.movable[j] == DOWN and target > x):
-        return x if low <= x <= high else np.nan
+        return x if stays else np.nan
     return float(target)
 
 
@@ -43,8 +47,6 @@ def _distance(boxes: Boxes, k: int, x: FloatArray, guard: float, limit: float) -
     """Cost of entering box k (its square for l2), or infinity once it passes the limit."""
     total = 0.0
     for j in range(len(x)):
-        if boxes.lower[k, j] < x[j] < boxes.upper[k, j] and guard == 0.0:
-            continue
         step = (_coordinate(boxes, k, j, x[j], guard) - x[j]) * boxes.weight[j]
         total += abs(step) if boxes.order == 1 else step * step
         if not total <= limit:

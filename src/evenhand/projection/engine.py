@@ -14,7 +14,7 @@ from evenhand.projection.repair import Answer, by_library, canonical, first, ins
 from evenhand.projection.result import Projection, Status
 from evenhand.projection.search import FOUND, TIED, UNRESOLVED, search_table
 from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
-from evenhand.sets import Region
+from evenhand.sets import ConvexSet, Region
 
 ACCURATE = 1e-7
 
@@ -41,13 +41,21 @@ class Projector:
         What to minimise.
     directions : array of shape (dim,), optional
         Per column: 0 may not change, 1 may, 2 may only grow, 3 may only fall.
+    within : ConvexSet, optional
+        A box that all answers lie in, its sides included.
     """
 
-    def __init__(self, region: Region, cost: Cost | str = "l1", directions: npt.ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        region: Region,
+        cost: Cost | str = "l1",
+        directions: npt.ArrayLike | None = None,
+        within: ConvexSet | None = None,
+    ) -> None:
         ways = np.ones(region.dim, dtype=np.int64) if directions is None else np.asarray(directions, dtype=np.int64)
         self.dim = region.dim
         self.cost = as_cost(cost)
-        self.problem = compile_region(region, self.cost, ways)
+        self.problem = compile_region(region, self.cost, ways, within)
 
     def project(self, X: FloatArray, guard: float = 0.0, cutoff: FloatArray | None = None) -> Projection:
         """Project one chunk.

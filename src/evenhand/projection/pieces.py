@@ -123,7 +123,7 @@ def load_query(t: Tables, x: FloatArray, guard: float, w: Work) -> None:
                 total += product
                 magnitude += abs(product)
             magnitude += abs(t.b[i])
-            w.h[i] = t.b[i] - total - guard * magnitude
+            w.h[i] = t.b[i] - total - guard * t.guarded[i] * magnitude
             top = max(top, magnitude)
             if w.h[i] < 0.0:
                 bound = max(bound, -w.h[i] / t.size[i])

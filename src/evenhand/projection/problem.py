@@ -27,6 +27,7 @@ class Tables(NamedTuple):
     A: FloatArray  # all polyhedra's rows on xi, each of Euclidean length one
     on_x: FloatArray  # the same rows on the raw query: h = b - on_x @ x0
     b: FloatArray
+    guarded: FloatArray  # 1 for rows that keep a distance from rounding, 0 for limits that are met exactly
     size: FloatArray  # dual norm of each row of A
     row_start: npt.NDArray[np.int64]
     R: FloatArray  # all ellipsoids' rows on xi, in their own axes and of norm at most one
@@ -53,6 +54,8 @@ class Boxes(NamedTuple):
     upper: FloatArray
     weight: FloatArray  # xi = weight * change
     movable: npt.NDArray[np.int64]  # 0 fixed, 1 both ways, 2 only up, 3 only down
+    floor: FloatArray  # limits that hold in every box and are met exactly
+    ceiling: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +92,9 @@ class Problem:
         return change
 
 
-def compile_region(region: Region, cost: Cost, directions: npt.NDArray[np.int64]) -> Problem:
+def compile_region(
+    region: Region, cost: Cost, directions: npt.NDArray[np.int64], within: ConvexSet | None = None
+) -> Problem:
     """Flatten a region.
 
     Parameters
@@ -100,8 +105,11 @@ def compile_region(region: Region, cost: Cost, directions: npt.NDArray[np.int64]
         The norm of the change.
     directions : array of shape (dim,)
         Per column: 0 may not change, 1 may, 2 may only grow, 3 may only fall.
+    within : ConvexSet, optional
+        A box that all answers lie in, its sides included.
     """
     dim = region.dim
+    limits = ConvexSet(dim) if within is None else within
     free = np.flatnonzero(directions)
     scale = cost.frame(dim, free)
     frame = np.diag(scale) if scale.ndim == 1 else scale
@@ -125,6 +133,7 @@ def compile_region(region: Region, cost: Cost, directions: npt.NDArray[np.int64]
         frame,
         free,
         directions,
+        limits,
     )
     boxes = None
     if scale.ndim == 1 and not ellipsoids and all(len(piece.halfspaces[1]) == 0 for _, piece in alive):
@@ -132,7 +141,7 @@ def compile_region(region: Region, cost: Cost, directions: npt.NDArray[np.int64]
         weight[free] = 1.0 / scale
         lower = np.array([piece.box[0] for _, piece in alive]).reshape(-1, dim)
         upper = np.array([piece.box[1] for _, piece in alive]).reshape(-1, dim)
-        boxes = Boxes(cost.order, lower, upper, weight, directions)
+        boxes = Boxes(cost.order, lower, upper, weight, directions, *limits.box)
     index = np.array([i for i, _ in alive], dtype=np.int64)
     return Problem(tables, boxes, index, free, dim, several)
 
@@ -153,25 +162,47 @@ def _ellipsoid_key(ellipsoid: Ellipsoid) -> bytes:
     return b"|".join((ellipsoid.matrix.tobytes(), ellipsoid.offset.tobytes(), repr(ellipsoid.radius).encode()))
 
 
-def _rows(
-    piece: ConvexSet, frame: FloatArray, free: npt.NDArray[np.intp], directions: npt.NDArray[np.int64]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Halfspaces, box sides and one-way columns of a piece as rows on xi and on the query."""
-    lower, upper = piece.box
-    G, h = piece.halfspaces
-    unit = np.eye(piece.dim)
-    real = np.isfinite(h)
+class _Rows(NamedTuple):
+    """One polyhedron's rows, each of length one on xi."""
+
+    A: FloatArray
+    on_x: FloatArray
+    b: FloatArray
+    guarded: FloatArray
+
+
+def _sides(box: ConvexSet) -> tuple[FloatArray, FloatArray]:
+    """The finite sides of a box as rows."""
+    lower, upper = box.box
+    unit = np.eye(box.dim)
     above, below = np.isfinite(upper), np.isfinite(lower)
-    on_x = np.vstack([G[real], unit[above], -unit[below]])
-    b = np.concatenate([h[real], upper[above], -lower[below]])
+    return np.vstack([unit[above], -unit[below]]), np.concatenate([upper[above], -lower[below]])
+
+
+def _rows(
+    piece: ConvexSet,
+    frame: FloatArray,
+    free: npt.NDArray[np.intp],
+    directions: npt.NDArray[np.int64],
+    limits: ConvexSet,
+) -> _Rows:
+    """Halfspaces, box sides, limits and one-way columns of a piece as rows on xi and on the query."""
+    G, h = piece.halfspaces
+    real = np.isfinite(h)
+    sides, limit_sides = _sides(piece), _sides(limits)
+    on_x = np.vstack([G[real], sides[0], limit_sides[0]])
+    b = np.concatenate([h[real], sides[1], limit_sides[1]])
+    guarded = np.ones(len(b))
+    guarded[len(b) - len(limit_sides[1]) :] = 0.0
     way = directions[free]
     one_way = np.vstack([-frame[way == 2], frame[way == 3]])
     A = np.vstack([on_x[:, free] @ frame, one_way])
     on_x = np.vstack([on_x, np.zeros((len(one_way), piece.dim))])
     b = np.concatenate([b, np.zeros(len(one_way))])
+    guarded = np.concatenate([guarded, np.zeros(len(one_way))])
     length = np.linalg.norm(A, axis=1)
     length[length == 0] = 1.0
-    return A / length[:, None], on_x / length[:, None], b / length
+    return _Rows(A / length[:, None], on_x / length[:, None], b / length, guarded)
 
 
 class _Axes(NamedTuple):
@@ -211,21 +242,23 @@ def _tables(
     frame: FloatArray,
     free: npt.NDArray[np.intp],
     directions: npt.NDArray[np.int64],
+    limits: ConvexSet,
 ) -> Tables:
     f, dim = len(free), len(directions)
-    rows = [_rows(piece, frame, free, directions) for piece in polyhedra]
+    rows = [_rows(piece, frame, free, directions, limits) for piece in polyhedra]
     turned = [_axes(ellipsoid, frame, free) for ellipsoid in ellipsoids]
-    row_start = np.cumsum([0] + [len(r[2]) for r in rows]).astype(np.int64)
+    row_start = np.cumsum([0] + [len(r.b) for r in rows]).astype(np.int64)
     ell_start = np.cumsum([0] + [len(t.centre) for t in turned]).astype(np.int64)
-    A = _stack([r[0] for r in rows], f)
+    A = _stack([r.A for r in rows], f)
     stretch = _stack([t.stretch[None] for t in turned], f)
-    axes = np.array([t.axes for t in turned]).reshape(-1, f, f)
+    axes = np.array([t.axes for t in turned]).reshape(len(turned), f, f)
     rotated, rotated_start = _rotated(order, rows, axes, piece_poly, piece_ell, f)
     return Tables(
         order=order,
         A=A,
-        on_x=_stack([r[1] for r in rows], dim),
-        b=np.concatenate([np.zeros(0), *[r[2] for r in rows]]),
+        on_x=_stack([r.on_x for r in rows], dim),
+        b=np.concatenate([np.zeros(0), *[r.b for r in rows]]),
+        guarded=np.concatenate([np.zeros(0), *[r.guarded for r in rows]]),
         size=np.abs(A).max(axis=1, initial=0.0) if order == 1 else np.linalg.norm(A, axis=1),
         row_start=row_start,
         R=_stack([t.R for t in turned], f),
@@ -233,7 +266,7 @@ def _tables(
         centre=np.concatenate([np.zeros(0), *[t.centre for t in turned]]),
         radius=np.array([t.radius for t in turned], dtype=np.float64),
         ell_start=ell_start,
-        gram=np.array([t.R.T @ t.R for t in turned]).reshape(-1, f, f),
+        gram=np.array([t.R.T @ t.R for t in turned]).reshape(len(turned), f, f),
         axes=np.ascontiguousarray(axes),
         stretch=stretch,
         rotated=rotated,
@@ -247,17 +280,17 @@ def _tables(
 
 def _rotated(
     order: int,
-    rows: list[tuple[FloatArray, FloatArray, FloatArray]],
+    rows: list[_Rows],
     axes: FloatArray,
     piece_poly: npt.NDArray[np.int64],
     piece_ell: npt.NDArray[np.int64],
     f: int,
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    counts = [len(rows[p][2]) if e >= 0 else 0 for p, e in zip(piece_poly, piece_ell, strict=True)]
+    counts = [len(rows[p].b) if e >= 0 else 0 for p, e in zip(piece_poly, piece_ell, strict=True)]
     start = np.cumsum([0, *counts]).astype(np.int64)
     if order == 1 or start[-1] * f > ROTATED_LIMIT:
         return np.zeros((0, f)), start
-    parts = [rows[p][0] @ axes[e] for p, e in zip(piece_poly, piece_ell, strict=True) if e >= 0]
+    parts = [rows[p].A @ axes[e] for p, e in zip(piece_poly, piece_ell, strict=True) if e >= 0]
     return _stack(parts, f), start
 
 

@@ -50,7 +50,7 @@ def instance(problem: Problem, piece: int, x: FloatArray, guard: float) -> Insta
     p, e = int(t.piece_poly[piece]), int(t.piece_ell[piece])
     rows = slice(t.row_start[p], t.row_start[p + 1])
     magnitude = np.abs(t.on_x[rows] * x).sum(axis=1) + np.abs(t.b[rows])
-    h = t.b[rows] - t.on_x[rows] @ x - guard * magnitude
+    h = t.b[rows] - t.on_x[rows] @ x - guard * t.guarded[rows] * magnitude
     largest = magnitude.max(initial=0.0)
     balls = []
     for number in problem.several.get(piece, (e,) if e >= 0 else ()):
