@@ -95,20 +95,17 @@ class Explanations:
         return f"Explanations({len(self)} people: {counts or 'none'}{middle})"
 
     def _repr_html_(self) -> str:
-        index = self._frame(self.factual.iloc[:SHOWN] if isinstance(self.factual, pd.DataFrame) else self.factual).index
+        index = self.factual.index if isinstance(self.factual, pd.DataFrame) else range(len(self))
         rows = []
         for i in range(min(len(self), SHOWN)):
             cost = "–" if np.isnan(self.cost[i]) else f"{self.cost[i]:.4g}"
-            cells = [str(index[i]), str(self.target[i]), str(self.status[i]), cost]
-            told = self._told_html(i)
-            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + f"<td>{told}</td></tr>")
+            cells = [html.escape(str(cell)) for cell in (index[i], self.target[i], self.status[i], cost)]
+            rows.append(_row("td", [*cells, self._told_html(i)]))
+        head = _row("th", ["person", "target", "status", "cost", "what would have to change"])
         more = f"<p>{len(self) - SHOWN} more people.</p>" if len(self) > SHOWN else ""
-        head = "".join(
-            f"<th>{name}</th>" for name in ("person", "target", "status", "cost", "what would have to change")
-        )
         return (
-            f"<div><p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{''.join(rows)}</tbody></table>{more}</div>"
+            f"<div style='overflow-x:auto'><p>{html.escape(repr(self))}</p><table style='border-collapse:collapse'>"
+            f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{more}</div>"
         )
 
     def _told_html(self, row: int) -> str:
@@ -121,3 +118,12 @@ class Explanations:
         if isinstance(table, pd.DataFrame):
             return table
         return pd.DataFrame(table, columns=[f"x{j}" for j in range(table.shape[1])])
+
+
+def _row(tag: str, cells: list[str]) -> str:
+    """A table row; styled in place, because a notebook may strip a style sheet."""
+    style = (
+        "text-align:left;vertical-align:top;padding:4px 14px 4px 0;border-bottom:1px solid #c3c8c6;"
+        "font-variant-numeric:tabular-nums"
+    )
+    return "<tr>" + "".join(f"<{tag} style='{style}'>{cell}</{tag}>" for cell in cells) + "</tr>"
