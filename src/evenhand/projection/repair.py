@@ -16,8 +16,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from evenhand.distances import FloatArray
-from evenhand.projection.pieces import FAR, SLOP, TIE
+from evenhand.projection.pieces import FAR, TIE
 from evenhand.projection.problem import Problem
+from evenhand.projection.query import SLOP
 from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
 
 
