@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import Undecided, nearest_of
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
@@ -22,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import GLVQ, L1, L2, Actionable, Closest, Explainer, HighDensity, Plausible, Status, view
+from oracle import Undecided, nearest_of
 
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
 DENSITY = HighDensity(quantile=0.0, components=[1])  # a wide region, so that constrained people still reach it
@@ -121,7 +121,10 @@ RULES = {
     "bounds met by none": Actionable(bounds={"sepal length": (5.95, 6.05)}),
     "one value": Actionable(bounds={"sepal length": (6.0, 6.0)}),
     "everything": Actionable(
-        immutable=["sepal length"], increase=["sepal width"], decrease=[2], bounds={3: (0.1, 2.5), "petal length": (1.0, 6.9)}
+        immutable=["sepal length"],
+        increase=["sepal width"],
+        decrease=[2],
+        bounds={3: (0.1, 2.5), "petal length": (1.0, 6.9)},
     ),
     "one-way with bounds": Actionable(increase=["petal width"], bounds={"petal width": (0.0, 2.0)}),
 }
@@ -144,7 +147,9 @@ def test_rules_are_honoured_exactly_and_inside_the_optimisation(rule: str, kind:
             if moved.any():
                 predicted = model(kind).predict(pd.DataFrame(found.counterfactual[moved], columns=NAMES))
                 np.testing.assert_array_equal(predicted, label)
-                np.testing.assert_allclose(found.cost[moved], cost(found.counterfactual, X)[moved], rtol=1e-7, atol=1e-9)
+                np.testing.assert_allclose(
+                    found.cost[moved], cost(found.counterfactual, X)[moved], rtol=1e-7, atol=1e-9
+                )
                 assert (found.cost[moved] >= plain.explain(X[moved], target=label).cost * (1 - 1e-9) - 1e-9).all()
             q = (2 * turn + label) % len(X)
             if present[q] == label:
@@ -165,7 +170,10 @@ def test_rules_are_honoured_exactly_and_inside_the_optimisation(rule: str, kind:
 def test_any_rules_against_the_oracle(data) -> None:
     columns = data.draw(st.permutations(range(4)))
     parts = data.draw(st.lists(st.sampled_from(["immutable", "increase", "decrease", "free"]), min_size=4, max_size=4))
-    chosen = {way: [c for c, part in zip(columns, parts, strict=True) if part == way] for way in ("immutable", "increase", "decrease")}
+    chosen = {
+        way: [c for c, part in zip(columns, parts, strict=True) if part == way]
+        for way in ("immutable", "increase", "decrease")
+    }
     bounds = {}
     for column in range(4):
         if column not in chosen["immutable"] and data.draw(st.booleans()):
@@ -197,7 +205,9 @@ def test_names_and_positions_mean_the_same(method: str) -> None:
     for other in (
         Actionable(immutable=[1], increase=[2], bounds={3: (0.0, 2.0)}),
         Actionable(immutable=(-3,), increase=(np.int64(-2),), bounds={-1: (0, 2)}),
-        Actionable(immutable=np.array([1]), increase=pd.Index(["petal length"]).tolist(), bounds={"petal width": [0.0, 2.0]}),
+        Actionable(
+            immutable=np.array([1]), increase=pd.Index(["petal length"]).tolist(), bounds={"petal width": [0.0, 2.0]}
+        ),
         Actionable(immutable=[1, "sepal width"], increase=[2], bounds={3: (0.0, 2.0)}),
     ):
         a, b = (fit(method, "logistic", rule).explain(X, target=1) for rule in (by_name, other))
@@ -231,7 +241,10 @@ def test_integer_column_names_are_names() -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Actionable(immutable=["petal width"], increase=["petal width"]), "'petal width' is both immutable and increase"),
+        (
+            Actionable(immutable=["petal width"], increase=["petal width"]),
+            "'petal width' is both immutable and increase",
+        ),
         (Actionable(increase=["petal width"], decrease=[3]), "3 is both increase and decrease"),
         (Actionable(immutable=[3], decrease=[-1]), "-1 is both immutable and decrease"),
         (Actionable(immutable=[0], bounds={"sepal length": (1, 2)}), "'sepal length' is immutable and has bounds"),
@@ -341,7 +354,10 @@ def test_bound_that_a_person_meets_exactly_costs_nothing(method: str, kind: str)
     bounds = {}
     for j in range(4):
         # No counterfactual goes beyond these sides, and some people stand on them.
-        bounds[NAMES[j]] = (min(X[:, j].min(), plain.counterfactual[:, j].min()), max(X[:, j].max(), plain.counterfactual[:, j].max()))
+        bounds[NAMES[j]] = (
+            min(X[:, j].min(), plain.counterfactual[:, j].min()),
+            max(X[:, j].max(), plain.counterfactual[:, j].max()),
+        )
     found = fit(method, kind, Actionable(bounds=bounds)).explain(X)
     np.testing.assert_allclose(found.cost, plain.cost, rtol=1e-6)
     unmoved = plain.changes == 0

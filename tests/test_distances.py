@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.spatial import distance
 from scipy.stats import median_abs_deviation
 from sklearn.datasets import load_breast_cancer, load_wine
-from strategies import costs, seeds, units_of
 
 from evenhand import L1, L2, ConvexSet, Region, project
 from evenhand.distances import as_cost, as_distance
+from strategies import costs, seeds, units_of
 
 
 def tables(dim: int, seed: int = 0, n: int = 30) -> tuple[np.ndarray, np.ndarray]:
@@ -200,7 +200,11 @@ def test_weights_and_matrix_exclude_each_other() -> None:
 
 @pytest.mark.parametrize(
     ("cost", "message"),
-    [(L1([1.0, 1.0]), "2 weights, the data has 3"), (L2([1.0, 1.0]), "2 weights"), (L2(matrix=np.eye(2)), "2 x 2.*3 columns")],
+    [
+        (L1([1.0, 1.0]), "2 weights, the data has 3"),
+        (L2([1.0, 1.0]), "2 weights"),
+        (L2(matrix=np.eye(2)), "2 x 2.*3 columns"),
+    ],
 )
 def test_wrong_sizes(cost, message: str) -> None:
     a, b = tables(3)
@@ -236,7 +240,11 @@ def test_mahalanobis_of_singular_data_says_so(name: str) -> None:
 @pytest.mark.parametrize("fit", [L1.mad, L2.mahalanobis])
 @pytest.mark.parametrize(
     ("X", "message"),
-    [(np.zeros((0, 2)), "table of people"), (np.zeros(5), "table of people"), ([[0.0, np.nan], [1.0, 2.0]], "NaN or infinity")],
+    [
+        (np.zeros((0, 2)), "table of people"),
+        (np.zeros(5), "table of people"),
+        ([[0.0, np.nan], [1.0, 2.0]], "NaN or infinity"),
+    ],
 )
 def test_fitting_to_wrong_tables(fit, X, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from oracle import nearest_of
 from scipy.stats import chisquare
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.decomposition import PCA
@@ -37,6 +36,7 @@ from evenhand import (
     Status,
     view,
 )
+from oracle import nearest_of
 
 DENSITY = HighDensity(components=[1])
 METHODS = {"closest": Closest(), "plausible": Plausible(DENSITY)}
@@ -102,7 +102,13 @@ def test_one_label_per_row(method) -> None:
     X = people(12)
     labels = np.arange(12) % 3
     expected = [explain(method, "logistic", X[i : i + 1], int(labels[i])) for i in range(12)]
-    for given in (labels, labels.tolist(), tuple(labels), pd.Series(labels, index=range(100, 112)), labels.astype(object)):
+    for given in (
+        labels,
+        labels.tolist(),
+        tuple(labels),
+        pd.Series(labels, index=range(100, 112)),
+        labels.astype(object),
+    ):
         found = explain(method, "logistic", X, given)
         np.testing.assert_array_equal(found.target, labels)
         np.testing.assert_allclose(found.cost, [one.cost[0] for one in expected], rtol=1e-9)
@@ -153,7 +159,9 @@ def test_random_labels_are_reproducible_and_never_the_present_one(method) -> Non
     other = explain(method, "logistic", X, "random", random_state=6)
     assert (first.target != other.target).any()
     for options in ({"chunk_size": 1}, {"chunk_size": 7}, {"chunk_size": 3, "n_jobs": 2}):
-        np.testing.assert_array_equal(explain(method, "logistic", X, "random", random_state=5, **options).target, first.target)
+        np.testing.assert_array_equal(
+            explain(method, "logistic", X, "random", random_state=5, **options).target, first.target
+        )
 
 
 def test_random_labels_are_uniform_over_the_others() -> None:
@@ -392,7 +400,12 @@ def test_wrong_options(method, options: dict[str, int]) -> None:
 
 @methods
 def test_unfitted_model(method) -> None:
-    for unfitted in (LogisticRegression(), DecisionTreeClassifier(), GLVQ(), make_pipeline(StandardScaler(), LogisticRegression())):
+    for unfitted in (
+        LogisticRegression(),
+        DecisionTreeClassifier(),
+        GLVQ(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             method.fit(unfitted, *iris())
 
@@ -400,7 +413,12 @@ def test_unfitted_model(method) -> None:
 @methods
 def test_unsupported_model_lists_what_is_supported(method) -> None:
     X, y = iris()
-    for wrong in (SVC().fit(X, y), RandomForestClassifier(2).fit(X, y), make_pipeline(StandardScaler(), SVC()).fit(X, y), "model"):
+    for wrong in (
+        SVC().fit(X, y),
+        RandomForestClassifier(2).fit(X, y),
+        make_pipeline(StandardScaler(), SVC()).fit(X, y),
+        "model",
+    ):
         with pytest.raises(TypeError, match=r"no decision region for (SVC|RandomForestClassifier|str)") as error:
             method.fit(wrong, X, y)
         for name in ("LogisticRegression", "DecisionTreeClassifier", "GLVQ", "NearestCentroid", "Pipeline"):
@@ -414,6 +432,54 @@ def test_model_that_knows_one_label_only(method) -> None:
     for single in (DecisionTreeClassifier().fit(X, same), KNeighborsClassifier(1).fit(X[:5], same[:5])):
         with pytest.raises(ValueError, match="one label only"):
             method.fit(single, X, same)
+
+
+class Liar(LogisticRegression):
+    """Its coefficients say one thing, its predict another."""
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+
+class Coarse(LogisticRegression):
+    """Looks at people through eight bits of mantissa."""
+
+    def predict(self, X):
+        mantissa, exponent = np.frexp(np.asarray(X, dtype=float))
+        return super().predict(np.ldexp(np.round(mantissa * 2.0**8) / 2.0**8, exponent))
+
+
+@methods
+def test_what_the_model_does_not_confirm_is_not_returned(method) -> None:
+    X, y = iris()
+    liar = Liar(max_iter=2000).fit(X, y)
+    found = method.fit(liar, X, y).explain(people(6), target=1)
+    assert (found.status == Status.REJECTED).all()
+    assert not found.valid.any()
+    assert np.isnan(found.counterfactual).all()
+    assert np.isnan(found.cost).all()
+    assert all("does not confirm" in reason for reason in found.reason)
+    assert not method.fit(liar, X, y).explain(people(6)).valid.any()
+
+
+@methods
+@pytest.mark.parametrize("cost", ["l1", "l2"])
+def test_model_with_coarse_arithmetic_confirms_what_is_returned(method, cost: str) -> None:
+    X, y = iris()
+    coarse = Coarse(max_iter=2000).fit(X, y)
+    found = dataclasses.replace(method, cost=cost).fit(coarse, X, y).explain(people(30))
+    np.testing.assert_array_equal(coarse.predict(found.counterfactual[found.valid]), found.target[found.valid])
+    assert np.isnan(found.counterfactual[~found.valid]).all()
+    assert set(found.status) <= {Status.OPTIMAL, Status.INACCURATE, Status.REJECTED}
+    assert found.valid.any()
+    assert (found.status != Status.OPTIMAL).any(), "otherwise this test does not test anything"
+    truth = (
+        dataclasses.replace(method, cost=cost)
+        .fit(LogisticRegression(max_iter=2000).fit(X, y), X, y)
+        .explain(people(30))
+    )
+    same = found.valid & (found.target == truth.target)
+    assert (found.cost[same] - found.gap[same] <= truth.cost[same] * (1 + 1e-6)).all(), "kept room is part of the gap"
 
 
 def test_plausible_needs_data() -> None:
@@ -477,7 +543,9 @@ def test_constant_feature(method, cost: str, scaled: bool) -> None:
 
 def test_mixed_dtypes_and_integer_columns() -> None:
     X, y = iris()
-    table = pd.DataFrame({"a": (X[:, 0] * 10).astype(int), "b": X[:, 1].astype(np.float32), "c": X[:, 2] > 3, "d": X[:, 3]})
+    table = pd.DataFrame(
+        {"a": (X[:, 0] * 10).astype(int), "b": X[:, 1].astype(np.float32), "c": X[:, 2] > 3, "d": X[:, 3]}
+    )
     mixed = LogisticRegression(max_iter=5000).fit(table, y)
     found = Closest().fit(mixed).explain(table.iloc[::20])
     assert found.valid.all()
@@ -542,7 +610,9 @@ def test_every_row_is_kept_with_a_reason() -> None:
     found = mixture_of_statuses()
     assert found.status.tolist() == ["optimal", "already", "unreachable", "invalid"]
     np.testing.assert_array_equal(found.valid, [True, True, False, False])
-    assert [reason == Status(status).reason for reason, status in zip(found.reason, found.status, strict=True)] == [True] * 4
+    assert [reason == Status(status).reason for reason, status in zip(found.reason, found.status, strict=True)] == [
+        True
+    ] * 4
     assert len(set(found.reason)) == 4
     assert all(status.reason.endswith(".") for status in Status)
 
@@ -571,7 +641,18 @@ def test_to_frame_has_outcome_and_counterfactual() -> None:
     people_ = pd.DataFrame(people(3), columns=["cost", "b", "target", "d"], index=["ann", "bob", "cy"])
     table = explain(Closest(), "logistic", people_).to_frame()
     assert table.index.tolist() == ["ann", "bob", "cy"]
-    assert table.columns.tolist() == ["target_", "cost_", "gap", "status", "valid", "reason", "cost", "b", "target", "d"]
+    assert table.columns.tolist() == [
+        "target_",
+        "cost_",
+        "gap",
+        "status",
+        "valid",
+        "reason",
+        "cost",
+        "b",
+        "target",
+        "d",
+    ]
     np.testing.assert_allclose(table["cost_"], explain(Closest(), "logistic", people_).cost)
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
-from oracle import Undecided, exact_l1, nearest, nearest_of, shortest
-from strategies import Case, cases, costs, seeds, tied_cases, units_of
 
 from evenhand import L1, L2, ConvexSet, Ellipsoid, Projection, Region, Status, project
 from evenhand.projection import Projector
 from evenhand.projection.repair import by_library, instance
 from evenhand.projection.simplex import INFEASIBLE, OPTIMAL
+from oracle import Undecided, exact_l1, nearest, nearest_of, shortest
+from strategies import Case, cases, costs, seeds, tied_cases, units_of
 
 RELATIVE = 1e-6  # how well costs agree with the oracle
 FLOOR = 1e-9  # the same where the cost is zero, in sizes of the data
@@ -174,9 +174,7 @@ def test_no_sampled_point_is_better(case: Case, seed: int) -> None:
     reached = ~np.isnan(found.cost)
     dim = case.region.dim
     around = np.where(reached[:, None], found.points, case.X) / case.units
-    clouds = [
-        around[:, None] + spread * rng.normal(size=(len(around), 200, dim)) for spread in (1e-3, 0.1, 1.0)
-    ]
+    clouds = [around[:, None] + spread * rng.normal(size=(len(around), 200, dim)) for spread in (1e-3, 0.1, 1.0)]
     starts = np.array([piece.box[0] for piece in case.plain.pieces])
     starts = np.where(np.isfinite(starts), starts, 0.0)
     far = starts[:, None] + rng.integers(-4, 5, size=(len(starts), 200, dim))
@@ -216,7 +214,9 @@ def box_cases(draw) -> Case:
 @settings(max_examples=80)
 @given(box_cases())
 def test_closed_form_kernel_and_library_give_the_same_cost(case: Case) -> None:
-    rows = Region(tuple(as_rows(piece) for piece in case.region.pieces if (piece.lower <= piece.upper).all()), len(case.units))
+    rows = Region(
+        tuple(as_rows(piece) for piece in case.region.pieces if (piece.lower <= piece.upper).all()), len(case.units)
+    )
     assert Projector(case.region, case.cost).problem.boxes is not None, "this test wants the closed form"
     by_formula = project(case.X, case.region, case.cost)
     by_kernel = project(case.X, rows, case.cost)
@@ -251,7 +251,9 @@ def test_kernel_and_library_give_the_same_cost(case: Case) -> None:
                 assert max(bound[q], answer.bound) <= min(cost[q], answer.cost) + RELATIVE * cost[q] + 1e-8 * case.size
 
 
-@pytest.mark.parametrize("cost", ["l1", "l2", L1([2.0, 0.5, 1.0]), L2([2.0, 0.5, 1.0]), L2(matrix=np.diag([2.0, 0.5, 1.0]))])
+@pytest.mark.parametrize(
+    "cost", ["l1", "l2", L1([2.0, 0.5, 1.0]), L2([2.0, 0.5, 1.0]), L2(matrix=np.diag([2.0, 0.5, 1.0]))]
+)
 def test_box_rows_and_ellipsoid_of_one_interval_agree(cost) -> None:
     """The slab |x0 - 3| <= 1 in three forms, from many sides."""
     X = np.random.default_rng(0).normal(size=(50, 3)) * 4
@@ -283,10 +285,17 @@ def test_box_rows_and_ellipsoid_of_one_interval_agree(cost) -> None:
         # A side of the box stops one of them.
         (ConvexSet(2, upper=[0.25, np.inf], G=[[-1.0, -1.0]], h=[-2.0]), L1(), [0.0, 0.0], [0.25, 1.75]),
         # The same row twice, and once more scaled.
-        (ConvexSet(2, G=[[-1.0, -1.0], [-1.0, -1.0], [-4.0, -4.0]], h=[-2.0, -2.0, -8.0]), L1(), [0.0, 0.0], [1.0, 1.0]),
+        (
+            ConvexSet(2, G=[[-1.0, -1.0], [-1.0, -1.0], [-4.0, -4.0]], h=[-2.0, -2.0, -8.0]),
+            L1(),
+            [0.0, 0.0],
+            [1.0, 1.0],
+        ),
         # All columns move, and still the optimum is not unique: (0, 0, 4) costs as much and is longer.
         (
-            ConvexSet(3, [0.0, -np.inf, 1.0], [0.0, np.inf, np.inf], G=[[-2.0, -1.0, 1.0], [0.0, 2.0, 0.0]], h=[4.0, 0.0]),
+            ConvexSet(
+                3, [0.0, -np.inf, 1.0], [0.0, np.inf, np.inf], G=[[-2.0, -1.0, 1.0], [0.0, 2.0, 0.0]], h=[4.0, 0.0]
+            ),
             L1(),
             [-4.0, -5.0, 5.0],
             [0.0, -2.0, 2.0],
@@ -464,7 +473,9 @@ EMPTY = {
     "rows that close a triangle": Region([ConvexSet(2, G=[[1, 0], [0, 1], [-1, -1]], h=[0.0, 0.0, -1.0])]),
     "ellipsoid beyond a row": Region([ConvexSet(2, G=[[1.0, 0.0]], h=[0.0]) & ball([5.0, 0.0], 1.0)]),
     "balls apart": Region([ball([0.0, 0.0], 1.0) & ball([5.0, 0.0], 1.0)]),
-    "tall ellipsoid of inconsistent rows": Region([ConvexSet(2, ellipsoids=(Ellipsoid([[1, 0], [1, 0]], [0, 9], 1.0),))]),
+    "tall ellipsoid of inconsistent rows": Region(
+        [ConvexSet(2, ellipsoids=(Ellipsoid([[1, 0], [1, 0]], [0, 9], 1.0),))]
+    ),
     "ellipsoid of zeros": Region([ConvexSet(2, ellipsoids=(Ellipsoid([[0.0, 0.0]], [2.0], 1.0),))]),
 }
 
@@ -482,7 +493,9 @@ def test_empty_regions_are_unreachable(name: str, cost) -> None:
     # An empty piece does not stand in the way of another one.
     beside = project(X, EMPTY[name] | box([1.0, 1.0], [2.0, 2.0]), cost)
     assert (beside.status == Status.OPTIMAL).all()
-    assert beside.cost.tolist() == pytest.approx([nearest(x, box([1.0, 1.0], [2.0, 2.0]), cost) for x in X], rel=RELATIVE)
+    assert beside.cost.tolist() == pytest.approx(
+        [nearest(x, box([1.0, 1.0], [2.0, 2.0]), cost) for x in X], rel=RELATIVE
+    )
     np.testing.assert_array_equal(beside.piece, len(EMPTY[name]))
 
 
@@ -526,7 +539,11 @@ def test_wrong_tables(X, message: str) -> None:
 @pytest.mark.parametrize("n", [0, 3])
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"n_jobs": 0}, "n_jobs must not be 0"), ({"chunk_size": 0}, "chunk_size must be at least 1"), ({"chunk_size": -5}, "-5")],
+    [
+        ({"n_jobs": 0}, "n_jobs must not be 0"),
+        ({"chunk_size": 0}, "chunk_size must be at least 1"),
+        ({"chunk_size": -5}, "-5"),
+    ],
 )
 def test_wrong_options(options: dict[str, int], message: str, n: int) -> None:
     with pytest.raises(ValueError, match=message):
@@ -535,7 +552,11 @@ def test_wrong_options(options: dict[str, int], message: str, n: int) -> None:
 
 @pytest.mark.parametrize(
     ("cost", "message"),
-    [("linf", "'linf' is not a known cost"), (L1([1.0, 1.0, 1.0]), "3 weights.*2 columns"), (L2(matrix=np.eye(3)), "3 x 3.*2")],
+    [
+        ("linf", "'linf' is not a known cost"),
+        (L1([1.0, 1.0, 1.0]), "3 weights.*2 columns"),
+        (L2(matrix=np.eye(3)), "3 x 3.*2"),
+    ],
 )
 def test_wrong_costs(cost, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -559,7 +580,13 @@ def test_input_is_left_alone_and_any_dtype_is_read() -> None:
     region = Region([box([1.0, 1.0], [2.0, 2.0])])
     X = np.array([[0, 0], [3, 1]])
     expected = project(X.astype(float), region)
-    for table in (X, X.astype(np.float32), X.tolist(), np.asfortranarray(X, dtype=float), X.astype(float)[:, ::-1][:, ::-1]):
+    for table in (
+        X,
+        X.astype(np.float32),
+        X.tolist(),
+        np.asfortranarray(X, dtype=float),
+        X.astype(float)[:, ::-1][:, ::-1],
+    ):
         np.testing.assert_array_equal(project(table, region).points, expected.points)
     inside = np.full((2, 2), 1.5)
     found = project(inside, region)
@@ -570,15 +597,25 @@ def test_input_is_left_alone_and_any_dtype_is_read() -> None:
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e12])
 @pytest.mark.parametrize("cost", ["l1", "l2"])
 def test_units_of_the_whole_problem_do_not_matter(scale: float, cost) -> None:
-    piece = ConvexSet(2, [-1.0, -np.inf], [4.0, 3.0], [[-1.0, -2.0]], [-3.0], (Ellipsoid([[1.0, 0.2], [0.0, 2.0]], [4.0, 3.0], 2.0),))
+    piece = ConvexSet(
+        2, [-1.0, -np.inf], [4.0, 3.0], [[-1.0, -2.0]], [-3.0], (Ellipsoid([[1.0, 0.2], [0.0, 2.0]], [4.0, 3.0], 2.0),)
+    )
     large = ConvexSet(
-        2, piece.lower * scale, piece.upper * scale, piece.G, piece.h * scale,
+        2,
+        piece.lower * scale,
+        piece.upper * scale,
+        piece.G,
+        piece.h * scale,
         (Ellipsoid(piece.ellipsoids[0].matrix, piece.ellipsoids[0].offset * scale, 2.0 * scale),),
     )
     X = np.random.default_rng(0).normal(size=(40, 2)) * 5
     plain, scaled = project(X, Region([piece]), cost), project(X * scale, Region([large]), cost)
     assert (plain.status == Status.OPTIMAL).all()
-    assert_same(plain, Projection(scaled.points / scale, scaled.cost / scale, scaled.gap, scaled.piece, scaled.status), np.ones(2))
+    assert_same(
+        plain,
+        Projection(scaled.points / scale, scaled.cost / scale, scaled.gap, scaled.piece, scaled.status),
+        np.ones(2),
+    )
 
 
 @pytest.mark.parametrize("cost", ["l1", "l2"])
@@ -589,6 +626,118 @@ def test_far_queries_are_answered(cost) -> None:
     for q, x in enumerate(X):
         assert found.cost[q] == pytest.approx(nearest_of(x, region, cost), rel=RELATIVE)
         assert region.contains(found.points[q][None], tol=1e-10 * np.abs(x).max() + 1e-9).all()
+
+
+@pytest.mark.parametrize("scale", [1e100, 1e160, 1e300])
+@pytest.mark.parametrize("cost", ["l1", "l2"])
+def test_astronomic_queries_get_a_right_answer_or_a_status(scale: float, cost) -> None:
+    pieces = {
+        "box": box([1.0, 1.0], [2.0, 2.0]),
+        "row": ConvexSet(2, G=[[1.0, 2.0]], h=[1.0]),
+        "ball": ball([1.0, 0.0], 1.0),
+        "row and ball": ConvexSet(2, G=[[1.0, 2.0]], h=[1.0]) & ball([1.0, 0.0], 1.0),
+        "two balls": ball([1.0, 0.0], 1.0) & ball([1.0, 0.5], 1.0),
+    }
+    for name, piece in pieces.items():
+        found = project([[scale, scale]], Region([piece]), cost)
+        assert found.status[0] != Status.UNREACHABLE, name
+        if found.status[0] == Status.OPTIMAL:
+            # From that far a set is a point, and a halfspace goes through the origin.
+            away = {"l1": 1.5, "l2": 3 / np.sqrt(5)} if name == "row" else {"l1": 2.0, "l2": np.sqrt(2)}
+            assert found.cost[0] / scale == pytest.approx(away[cost], rel=1e-6)
+
+
+@pytest.mark.parametrize("cost", ["l1", "l2"])
+@pytest.mark.parametrize("exponent", [2, 4, 6, 8, 9])
+def test_needles_are_met_or_not_claimed(exponent: int, cost) -> None:
+    """Ellipsoids whose axes differ by a factor of 10^exponent: what is called optimal lies inside."""
+    rng = np.random.default_rng(exponent)
+    optimal = 0
+    for _ in range(30):
+        Q = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+        F = Q / 10.0 ** (-exponent * np.linspace(0, 1, 4))[:, None]
+        centre, x = rng.normal(size=4) * 3, rng.normal(size=4) * 5
+        G = rng.normal(size=(2, 4))
+        piece = ConvexSet(4, G=G, h=G @ centre + 0.1 * 10.0**-exponent, ellipsoids=(Ellipsoid(F, F @ centre, 1.5),))
+        found = project(x[None], Region([piece]), cost)
+        assert found.status[0] in (Status.OPTIMAL, Status.INACCURATE, Status.FAILED)
+        if found.status[0] != Status.OPTIMAL:
+            continue
+        optimal += 1
+        rounding = 50 * np.finfo(float).eps * np.linalg.norm(F, 2) * np.linalg.norm(x)
+        assert np.linalg.norm(F @ (found.points[0] - centre)) <= 1.5 * (1 + 1e-6) + rounding
+        reference = (L1() if cost == "l1" else L2())(x[None], centre[None])[0]
+        assert found.cost[0] - found.gap[0] <= reference * (1 + 1e-9), "the centre is in the set"
+    assert optimal >= (30 if exponent <= 6 else 0)
+
+
+FOUND_BY_CHANCE = {
+    # Each of these once came back as "failed", or outside of its own set.
+    "interval and two intervals as ellipsoids": (
+        ConvexSet(
+            1,
+            [0.0],
+            [512.0],
+            ellipsoids=(
+                Ellipsoid(
+                    [[0.00034561981547346683], [0.0004564761523328436]],
+                    [-2.85582167476495, 2.7633962066854707],
+                    6.6860866456193015,
+                ),
+                Ellipsoid(
+                    [[0.016842926936955663], [0.01826331832028865]],
+                    [2.320920160992689, 2.937371787012305],
+                    5.225563752491007,
+                ),
+            ),
+        ),
+        L2(),
+        [-320.0],
+        320.0,
+    ),
+    "balls apart, in another unit": (
+        ConvexSet(1, ellipsoids=(Ellipsoid([[0.015625]], [4.0], 1.0), Ellipsoid([[0.015625]], [7.0], 1.0))),
+        L2(),
+        [-320.0],
+        np.inf,
+    ),
+    "on the boundary up to rounding": (
+        ConvexSet(1, [-5.0], [-4.0], ellipsoids=(Ellipsoid([[1.0]], [-4.0], 3.0), Ellipsoid([[1.0]], [-5.0], 3.0))),
+        L2([0.59372336]),
+        [-5.0],
+        0.0,
+    ),
+    "a fixed column in a small unit": (
+        ConvexSet(
+            3,
+            [1024.0, -np.inf, 2.0**-8],
+            [1664.0, np.inf, 2.0**-8],
+            [[0.0, 0.0088918, 233.45696], [-0.0031735, 0.0, -11.91995]],
+            [1.2086684, -3.0],
+            (
+                Ellipsoid([[-4.8e-05, -0.000284, -30.2293]], [-3.05], 3.9),
+                Ellipsoid([[-0.00144, 0.0031675, 226.0289]], [-0.08], 8.42),
+            ),
+        ),
+        L1(),
+        [483.98, -334.56, -0.0477],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND_BY_CHANCE)
+def test_problems_that_once_went_wrong(name: str) -> None:
+    piece, cost, x, expected = FOUND_BY_CHANCE[name]
+    truth = nearest(x, piece, cost) if expected is None else expected
+    found = project([x], Region([piece]), cost)
+    if np.isinf(truth):
+        assert found.status[0] == Status.UNREACHABLE
+        return
+    assert found.status[0] == Status.OPTIMAL
+    assert found.cost[0] == pytest.approx(truth, rel=RELATIVE, abs=1e-12)
+    inside = (found.points[0] >= piece.lower - 1e-9 * np.abs(x)) & (found.points[0] <= piece.upper + 1e-9 * np.abs(x))
+    assert inside.all(), "each side is met in its own column's unit"
 
 
 # --- What may change, per column -----------------------------------------------------------------------------------------

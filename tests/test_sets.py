@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from strategies import costs, pieces, seeds, units_of
 
 from evenhand import L1, L2, Affine, ConvexSet, Ellipsoid, Region
+from strategies import costs, pieces, seeds, units_of
 
 ROUNDING = 1e-9
 
@@ -146,7 +146,10 @@ def test_empty_region_is_neutral_or_absorbing() -> None:
 
 
 def test_set_and_region_meet_in_either_order() -> None:
-    half, right = ConvexSet(2, upper=[0.0, np.inf]), Region([ConvexSet(2, lower=[-1.0, 0.0]), ConvexSet(2, lower=[5.0, 0.0])])
+    half, right = (
+        ConvexSet(2, upper=[0.0, np.inf]),
+        Region([ConvexSet(2, lower=[-1.0, 0.0]), ConvexSet(2, lower=[5.0, 0.0])]),
+    )
     X = cloud(2, 0)
     np.testing.assert_array_equal((half & right).contains(X), (right & half).contains(X))
 
@@ -242,7 +245,9 @@ def test_pullback_through_fewer_dimensions_is_a_cylinder() -> None:
 
 def changes(cost: L1 | L2, dim: int, rng: np.random.Generator, n: int = 100) -> np.ndarray:
     """Changes of cost one: the corners of the ball, and directions at random."""
-    directions = np.vstack([np.eye(dim), -np.eye(dim), rng.normal(size=(n, dim)), rng.choice([-1.0, 0.0, 1.0], (n, dim))])
+    directions = np.vstack(
+        [np.eye(dim), -np.eye(dim), rng.normal(size=(n, dim)), rng.choice([-1.0, 0.0, 1.0], (n, dim))]
+    )
     price = cost(directions, np.zeros_like(directions))
     return directions[price > 0] / price[price > 0, None]
 
@@ -281,7 +286,11 @@ def test_rows_and_boxes_shrink_no_more_than_they_have_to(data, seed: int, margin
                 j = int(np.argmax(np.abs(wall) / weights))
                 steps.append(np.sign(wall[j]) * np.eye(dim)[j])
             else:
-                omega = np.diag(np.ones(dim) if cost.weights is None else cost.weights) if cost.matrix is None else cost.matrix
+                omega = (
+                    np.diag(np.ones(dim) if cost.weights is None else cost.weights)
+                    if cost.matrix is None
+                    else cost.matrix
+                )
                 steps.append(np.linalg.solve(omega, wall))
         directions = np.array(steps)
         directions *= margin * (1 + 1e-7) / cost(directions, np.zeros_like(directions))[:, None]

@@ -159,6 +159,7 @@ def _tangent_bound(t: Tables, e: int, w: Work) -> float:
 
 @kernel
 def dual_norm(order: int, v: FloatArray) -> float:
+    """The norm that bounds the cost: largest entry for l1, length for l2."""
     largest = 0.0
     squares = 0.0
     for j in range(len(v)):
