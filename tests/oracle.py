@@ -20,7 +20,7 @@ Allowed = Callable[[Any], Iterable[Any]]
 ACCURACIES = (1e-10, 1e-9, 1e-8)  # tried in turn
 
 
-class Undecided(RuntimeError):
+class UndecidedError(RuntimeError):
     """The oracle itself could not solve the problem to its own accuracy."""
 
 
@@ -114,7 +114,7 @@ def _solved(x, piece: ConvexSet, cost, allowed: Allowed | None, size: float) -> 
 
 
 def _solve(problem) -> str:
-    """Solve; return "optimal" or "infeasible", or raise Undecided."""
+    """Solve; return "optimal" or "infeasible", or raise UndecidedError."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)  # the status says so too
         for tol in ACCURACIES:
@@ -124,7 +124,7 @@ def _solve(problem) -> str:
                 continue
             if problem.status in (cp.OPTIMAL, cp.INFEASIBLE):
                 return problem.status
-    raise Undecided(problem.status)
+    raise UndecidedError(problem.status)
 
 
 def _inside(x, piece: ConvexSet) -> bool:
@@ -157,7 +157,7 @@ def exact_l1(x, piece: ConvexSet, cost) -> float:
     if found.status == 2:
         return np.inf
     if found.status != 0:
-        raise Undecided(found.message)
+        raise UndecidedError(found.message)
     return float(found.fun)
 
 
@@ -179,5 +179,5 @@ def shortest(x, piece: ConvexSet, cost: L1, best: float) -> float:
         constraints.append((G / length[:, None]) @ step <= (piece.h - piece.G @ x) / length + room)
     problem = cp.Problem(cp.Minimize(cp.norm(step)), constraints)
     if _solve(problem) != cp.OPTIMAL:
-        raise Undecided("the face of optima is not empty")
+        raise UndecidedError("the face of optima is not empty")
     return float(problem.value) * best

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import GLVQ, L1, L2, Actionable, Closest, Explainer, HighDensity, Plausible, Status, view
-from oracle import Undecided, nearest_of
+from oracle import UndecidedError, nearest_of
 
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
 DENSITY = HighDensity(quantile=0.0, components=[1])  # a wide region, so that constrained people still reach it
@@ -156,7 +156,7 @@ def test_rules_are_honoured_exactly_and_inside_the_optimisation(rule: str, kind:
                 continue
             try:
                 truth = oracle(X[q], method, kind, label, actionable, cost)
-            except Undecided:
+            except UndecidedError:
                 continue
             if np.isinf(truth):
                 assert found.status[q] == Status.UNREACHABLE
@@ -188,7 +188,7 @@ def test_any_rules_against_the_oracle(data) -> None:
     found = fit(method, kind, actionable, cost).explain(X, target=label)
     try:
         truth = oracle(X[0], method, kind, label, actionable, cost)
-    except Undecided:
+    except UndecidedError:
         return
     if np.isinf(truth):
         assert found.status[0] == Status.UNREACHABLE

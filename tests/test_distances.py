@@ -126,7 +126,7 @@ def test_one_row_against_many() -> None:
         assert cost(a[:0], b[:0]).shape == (0,)
 
 
-# --- Names -------------------------------------------------------------------------------------------------------------
+# --- Names ------------------------------------------------------------------------------------------------------------
 
 
 def test_strings_stand_for_costs_and_distances() -> None:
@@ -157,7 +157,7 @@ def test_unknown_names(name) -> None:
         as_distance(name)
 
 
-# --- Errors ------------------------------------------------------------------------------------------------------------
+# --- Errors -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [L1, L2])
@@ -233,7 +233,7 @@ SINGULAR = {
 
 @pytest.mark.parametrize("name", SINGULAR)
 def test_mahalanobis_of_singular_data_says_so(name: str) -> None:
-    with pytest.raises(ValueError, match="singular.*constant or a combination of others"):
+    with pytest.raises(ValueError, match=r"singular.*constant or a combination of others"):
         L2.mahalanobis(SINGULAR[name])
 
 

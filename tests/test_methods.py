@@ -74,7 +74,7 @@ def explain(method: Closest | Plausible, kind: str, X: Any, target: Any = None, 
     return method.fit(model(kind), *iris()).explain(X, target, **options)
 
 
-# --- Targets -----------------------------------------------------------------------------------------------------------
+# --- Targets ----------------------------------------------------------------------------------------------------------
 
 
 @methods
@@ -251,7 +251,7 @@ def test_nobody_within_reach_has_no_target(method) -> None:
     assert len(found.to_frame()) == 6
 
 
-# --- Margins -----------------------------------------------------------------------------------------------------------
+# --- Margins ----------------------------------------------------------------------------------------------------------
 
 MARGIN_COSTS = {
     "l1": L1(),
@@ -325,7 +325,7 @@ def test_wrong_margins(method, margin: float) -> None:
         dataclasses.replace(method, margin=margin).fit(model(), *iris())
 
 
-# --- Bad input ---------------------------------------------------------------------------------------------------------
+# --- Bad input --------------------------------------------------------------------------------------------------------
 
 
 @methods
@@ -386,7 +386,7 @@ def test_empty_table(method, target, n_jobs: int | None) -> None:
     assert found.counterfactual.shape == (0, 4)
     assert found.to_frame().shape[0] == 0
     assert "0 people" in repr(found)
-    assert "<table>" in found._repr_html_()
+    assert "table" in read(found._repr_html_()).tags
     frame = explain(method, "logistic", pd.DataFrame(columns=list("abcd"), dtype=float), target)
     assert list(frame.counterfactual.columns) == list("abcd")
 
@@ -516,7 +516,7 @@ def test_plausible_class_without_points_fails_only_as_a_target() -> None:
     X, y = iris()
     explainer = Plausible(DENSITY).fit(model(), X[y != 2], y[y != 2])
     assert explainer.explain(people(6), target=1).valid.all()
-    with pytest.raises(ValueError, match="Class .*2.* has no density"):
+    with pytest.raises(ValueError, match=r"Class .*2.* has no density"):
         explainer.explain(people(6), target=2)
 
 
@@ -560,7 +560,7 @@ def test_float32_queries_are_confirmed_as_they_are() -> None:
     np.testing.assert_array_equal(found.factual, X.astype(float))
 
 
-# --- Order, chunks, threads --------------------------------------------------------------------------------------------
+# --- Order, chunks, threads -------------------------------------------------------------------------------------------
 
 
 @methods
@@ -595,7 +595,7 @@ def test_explaining_leaves_model_and_table_alone() -> None:
     assert len(found) == 18
 
 
-# --- Results -----------------------------------------------------------------------------------------------------------
+# --- Results ----------------------------------------------------------------------------------------------------------
 
 
 def mixture_of_statuses() -> Explanations:
@@ -695,28 +695,35 @@ class Tags(html.parser.HTMLParser):
         self.text.append(data)
 
 
+def read(page: str) -> Tags:
+    parsed = Tags()
+    parsed.feed(page)
+    parsed.close()
+    return parsed
+
+
 def test_html_escapes_whatever_the_user_named() -> None:
     X, y = iris()
     evil = "<b>width</b>&<script>alert(1)</script>"
     labels = np.array(["<i>no</i>", "<i>yes</i>", "maybe"])[y]
     table = pd.DataFrame(X, columns=[evil, "b", "c", "<img src=x>"], index=[f"<u>{i}</u>" for i in range(150)])
     named = LogisticRegression(max_iter=2000).fit(table, labels)
-    page = Closest("l2").fit(named).explain(table.iloc[::5], target="<i>yes</i>")._repr_html_()
-    read = Tags()
-    read.feed(page)
-    assert set(read.tags) <= {"div", "p", "table", "thead", "tbody", "tr", "th", "td", "br"}
-    shown = "".join(read.text)
+    page = read(Closest("l2").fit(named).explain(table.iloc[::5], target="<i>yes</i>")._repr_html_())
+    assert not {"b", "script", "img", "i", "u"} & set(page.tags)
+    shown = "".join(page.text)
     for text in (evil, "<img src=x>", "<i>yes</i>", "<u>0</u>"):
         assert text in shown
     assert "20 more people" in shown
 
 
 def test_html_shows_every_status() -> None:
-    page = mixture_of_statuses()._repr_html_()
-    for status in ("optimal", "already", "unreachable", "invalid"):
-        assert f"<td>{status}</td>" in page
-    assert page.count("<tr>") == 5
-    assert "nan" not in page.lower().replace("holds nan", "")
+    page = read(mixture_of_statuses()._repr_html_())
+    shown = "".join(page.text)
+    for status in Status.OPTIMAL, Status.ALREADY, Status.UNREACHABLE, Status.INVALID:
+        assert status in shown
+        assert status == Status.OPTIMAL or status.reason in shown
+    assert page.tags.count("tr") == 5
+    assert "nan" not in shown.replace("NaN or infinity", "").lower()
 
 
 def test_explanations_are_values() -> None:

@@ -13,7 +13,7 @@ from evenhand import L1, L2, ConvexSet, Ellipsoid, Projection, Region, Status, p
 from evenhand.projection import Projector
 from evenhand.projection.repair import by_library, instance
 from evenhand.projection.simplex import INFEASIBLE, OPTIMAL
-from oracle import Undecided, exact_l1, nearest, nearest_of, shortest
+from oracle import UndecidedError, exact_l1, nearest, nearest_of, shortest
 from strategies import Case, cases, costs, seeds, tied_cases, units_of
 
 RELATIVE = 1e-6  # how well costs agree with the oracle
@@ -62,7 +62,7 @@ def assert_same(a: Projection, b: Projection, units: np.ndarray, tol: float = 1e
     np.testing.assert_allclose(a.cost, b.cost, rtol=tol, atol=tol * np.nanmax(a.cost, initial=1e-300))
 
 
-# --- The oracle ------------------------------------------------------------------------------------------------------
+# --- The oracle -------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -97,7 +97,7 @@ def test_oracle_and_package_know_closed_forms(piece: ConvexSet, cost, expected: 
     assert found.status[0] == (Status.OPTIMAL if np.isfinite(expected) else Status.UNREACHABLE)
 
 
-# --- Law 3: feasible, certified, idempotent, unbeaten ------------------------------------------------------------------
+# --- Law 3: feasible, certified, idempotent, unbeaten -----------------------------------------------------------------
 
 
 def check_against_oracle(case: Case, accepted: tuple[str, ...]) -> None:
@@ -107,7 +107,7 @@ def check_against_oracle(case: Case, accepted: tuple[str, ...]) -> None:
     for q, x in enumerate(case.X):
         try:
             truth = nearest_of(x, case.region, case.cost)
-        except Undecided:
+        except UndecidedError:
             event("the oracle is undecided")
             continue
         point, cost, gap, status = found.points[q], found.cost[q], found.gap[q], found.status[q]
@@ -189,7 +189,7 @@ def test_no_sampled_point_is_better(case: Case, seed: int) -> None:
         assert (costs_of >= found.cost[q] * (1 - RELATIVE) - FLOOR * case.size).all()
 
 
-# --- Law 4: every path gives the same cost -----------------------------------------------------------------------------
+# --- Law 4: every path gives the same cost ----------------------------------------------------------------------------
 
 
 @st.composite
@@ -269,7 +269,7 @@ def test_box_rows_and_ellipsoid_of_one_interval_agree(cost) -> None:
         np.testing.assert_allclose(other.points, first.points, atol=1e-8)
 
 
-# --- Ties: the canonical answer ----------------------------------------------------------------------------------------
+# --- Ties: the canonical answer ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_mirrored_query_has_the_mirrored_cost(cost) -> None:
         np.testing.assert_allclose(project(X * mirror, square, cost).cost, expected, rtol=1e-12)
 
 
-# --- Law 6: order, chunks, threads -------------------------------------------------------------------------------------
+# --- Law 6: order, chunks, threads ------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60)
@@ -436,7 +436,7 @@ def test_repeated_run_is_the_same_bit_for_bit(case: Case) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-# --- Degenerate sets and input -----------------------------------------------------------------------------------------
+# --- Degenerate sets and input ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cost", ["l1", "l2", L2(matrix=[[2.0, 0.5], [0.5, 1.0]])])
@@ -740,7 +740,7 @@ def test_problems_that_once_went_wrong(name: str) -> None:
     assert inside.all(), "each side is met in its own column's unit"
 
 
-# --- What may change, per column -----------------------------------------------------------------------------------------
+# --- What may change, per column --------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60)
@@ -760,7 +760,7 @@ def test_directions_against_the_oracle(case: Case, data) -> None:
 
         try:
             truth = nearest_of(x, case.region, case.cost, allowed)
-        except Undecided:
+        except UndecidedError:
             event("the oracle is undecided")
             continue
         if np.isinf(truth):

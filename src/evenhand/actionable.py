@@ -103,7 +103,7 @@ def _interval(column: Column, interval: Any) -> tuple[float, float]:
         upper = np.inf if high is None else float(high)
     except (TypeError, ValueError) as error:
         raise ValueError(f"bounds[{column!r}] must be a pair (lower, upper), got {interval!r}.") from error
-    if not lower <= upper:
+    if not lower <= upper or lower == np.inf or upper == -np.inf:
         raise ValueError(f"bounds[{column!r}] = ({low}, {high}) leave no value: the lower one must not be larger.")
     return lower, upper
 

@@ -32,6 +32,7 @@ class _Answers(NamedTuple):
     gap: FloatArray
     status: npt.NDArray[np.str_]
     label: npt.NDArray[np.int64]
+    floor: FloatArray  # proven: nothing cheaper exists
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ class Explainer:
         points, cost, gap = np.empty(table.shape), np.empty(n), np.empty(n)
         status, label = np.empty(n, dtype="<U11"), np.empty(n, dtype=np.int64)
         for rows, part in in_chunks(lambda rows: self._chunk(table[rows], goal[rows]), n, n_jobs, chunk_size, progress):
-            points[rows], cost[rows], gap[rows], status[rows], label[rows] = part
+            points[rows], cost[rows], gap[rows], status[rows], label[rows] = part[:5]
         return Explanations(
             factual=self._like(X, table),
             counterfactual=self._like(X, points),
@@ -113,7 +114,7 @@ class Explainer:
 
     def _chunk(self, X: FloatArray, goal: npt.NDArray[np.int64]) -> _Answers:
         """Explain some rows: who is already there, who is missing values, and the rest label by label."""
-        finite = np.isfinite(X).all(axis=1)
+        finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(X).all(axis=1))
         present = np.full(len(X), -1)
         if finite.any():
             present[finite] = self.view.positions(self.view.predict(X[finite]))
@@ -124,44 +125,43 @@ class Explainer:
         answers.points[there] = X[there]
         answers.cost[there] = answers.gap[there] = 0.0
         answers.status[there] = Status.ALREADY
-        doubtful = np.zeros(len(X), dtype=bool)
         for k in range(len(self.view.classes)):
             rows = np.flatnonzero(finite & ~there & ((aim == k) | ((aim == ANY_OTHER) & (present != k))))
             if len(rows):
-                doubtful[rows] |= self._offer(answers, rows, X[rows], k)
-        # Some label gave no answer, so nothing is proven about the cheapest one but that costs are not negative.
-        doubtful &= (answers.status == Status.OPTIMAL) & (aim == ANY_OTHER)
-        answers.status[doubtful] = Status.INACCURATE
-        answers.gap[doubtful] = answers.cost[doubtful]
+                self._offer(answers, rows, X[rows], k)
+        # Of several labels the one that is least understood decides what is proven.
+        answers.gap[:] = np.maximum(answers.cost - np.where(there, 0.0, answers.floor), 0.0)
+        loose = (answers.status == Status.OPTIMAL) & (answers.gap > ACCURATE * answers.cost)
+        if loose.any():
+            loose &= answers.gap > 1e-12 * self.cost(np.where(finite[:, None], X, 0.0), np.zeros(X.shape[1]))
+        answers.status[loose] = Status.INACCURATE
         return answers
 
-    def _offer(self, answers: _Answers, rows: npt.NDArray[np.intp], X: FloatArray, k: int) -> npt.NDArray[np.bool_]:
-        """Take the counterfactuals towards the k-th label where they are better than what is there.
-
-        Returns the rows for which it could not be told how good this label is.
-        """
+    def _offer(self, answers: _Answers, rows: npt.NDArray[np.intp], X: FloatArray, k: int) -> None:
+        """Take the counterfactuals towards the k-th label where they are better than what is there."""
         known = answers.cost[rows]
-        offer = self._toward(X, k, np.where(np.isnan(known), np.inf, known))
         first = np.isnan(known)
+        offer = self._toward(X, k, np.where(first, np.inf, known))
         better = first & ((answers.label[rows] == k) | (offer.status != Status.UNREACHABLE))
         tied = np.abs(offer.cost - known) <= TIE * np.fmax(offer.cost, known)
         better |= ~first & ~tied & (offer.cost < known)
         for i in np.flatnonzero(tied):
-            better[i] = _before(offer.points[i] - X[i], offer.cost[i], answers.points[rows[i]] - X[i], known[i])
+            better[i] = self._before(offer.points[i] - X[i], answers.points[rows[i]] - X[i])
+        floor = np.minimum(answers.floor[rows], offer.floor)
         for kept, new in zip(answers, offer, strict=True):
             kept[rows[better]] = new[better]
-        return np.isin(offer.status, (Status.FAILED, Status.REJECTED))
+        answers.floor[rows] = floor
 
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> _Answers:
         """Counterfactuals towards one label, confirmed by the model itself."""
         answers = _unanswered(X, np.full(len(X), k))
         left = np.arange(len(X))
-        floor = np.zeros(len(X))
         for guard in GUARDS:
             found = self._projector(k).project(X[left], guard, cutoff[left])
-            if guard == GUARDS[0]:
-                floor = found.cost - found.gap  # a wider guard cuts the region further and proves less
-                answers.status[:] = found.status
+            answers.status[left] = found.status
+            if guard == GUARDS[0]:  # a wider guard cuts the region further and proves less
+                answers.floor[:] = np.where(found.status == Status.FAILED, 0.0, cutoff)
+                np.copyto(answers.floor, found.cost - found.gap, where=~np.isnan(found.cost))
             reached = np.flatnonzero(~np.isnan(found.cost))
             left = left[reached]
             points = found.points[reached]
@@ -169,16 +169,23 @@ class Explainer:
                 points = self.limits.snap(points, X[left])
             answers.status[left] = Status.REJECTED  # unless the model confirms it now or further inside
             confirmed = self._confirmed(points, k)
-            rows, taken = left[confirmed], reached[confirmed]
+            rows = left[confirmed]
             answers.points[rows] = points[confirmed]
-            answers.cost[rows] = cost = found.cost[taken]
-            answers.gap[rows] = gap = np.maximum(cost - floor[rows], 0.0)
-            loose = (guard > GUARDS[0]) & (gap > ACCURATE * cost)
-            answers.status[rows] = np.where(loose, Status.INACCURATE, found.status[taken])
+            answers.cost[rows] = self.cost(points[confirmed], X[rows])
+            answers.status[rows] = found.status[reached[confirmed]]
             left = left[~confirmed]
             if not len(left):
                 break
         return answers
+
+    def _before(self, a: FloatArray, b: FloatArray) -> bool:
+        """Which of two equally costly changes comes first: by length in the cost's units, then lexicographically."""
+        frame = self.cost.frame(len(a), np.arange(len(a)))
+        lengths = [float(np.linalg.norm(change / frame)) for change in (a, b)] if frame.ndim == 1 else [0.0, 0.0]
+        if abs(lengths[0] - lengths[1]) > TIE * max(lengths):
+            return lengths[0] < lengths[1]
+        apart = np.flatnonzero(np.abs(a - b) > TIE * np.abs(a).max())
+        return bool(len(apart)) and bool(a[apart[0]] < b[apart[0]])
 
     def _confirmed(self, points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
         if not len(points):
@@ -210,15 +217,5 @@ def _unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> _Answers:
     n = len(X)
     nothing = np.full(n, np.nan)
     status = np.full(n, Status.UNREACHABLE.value, dtype="<U11")
-    return _Answers(np.full(X.shape, np.nan), nothing, nothing.copy(), status, label.astype(np.int64))
-
-
-def _before(a: FloatArray, cost_a: float, b: FloatArray, cost_b: float) -> bool:
-    """Whether change a comes before change b: by cost, then length, then lexicographically."""
-    if abs(cost_a - cost_b) > TIE * max(cost_a, cost_b):
-        return cost_a < cost_b
-    length_a, length_b = float(np.linalg.norm(a)), float(np.linalg.norm(b))
-    if abs(length_a - length_b) > TIE * max(length_a, length_b):
-        return length_a < length_b
-    apart = np.flatnonzero(np.abs(a - b) > TIE * np.abs(a).max())
-    return bool(len(apart)) and bool(a[apart[0]] < b[apart[0]])
+    floor = np.full(n, np.inf)
+    return _Answers(np.full(X.shape, np.nan), nothing, nothing.copy(), status, label.astype(np.int64), floor)

@@ -31,7 +31,8 @@ class Closest:
         The cost of a change.
     margin : float
         Distance to keep from the decision boundary, in units of the cost.  With 0 the answer
-        keeps only the distance that rounding needs for ``predict`` to agree.
+        keeps only the distance that rounding needs for ``predict`` to agree.  Each piece of the region
+        (a leaf, a cell) keeps it from its own sides, also where its neighbour has the same label.
     actionable : Actionable, optional
         What a person can change; everything if left out.
 
@@ -65,6 +66,11 @@ class Plausible:
         What counts as plausible.
     cost, margin, actionable
         As for :class:`Closest`; the margin is kept from the decision boundary.
+
+    Notes
+    -----
+    A person whom the model already gives the target is returned as is, with status "already" and cost 0,
+    plausible or not: nothing has to change.
 
     Examples
     --------

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from evenhand.distances import Cost, FloatArray, as_cost
 from evenhand.projection.boxes import nearest_box
+from evenhand.projection.pieces import TIE
 from evenhand.projection.problem import Boxes, compile_region
 from evenhand.projection.repair import Answer, by_library, canonical, first, inside, instance
 from evenhand.projection.result import Projection, Status
@@ -17,6 +18,7 @@ from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.sets import ConvexSet, Region
 
 ACCURATE = 1e-7
+TOO_LARGE = 1e100  # past this squares overflow; NaN and infinity are not below it either
 
 
 @dataclass
@@ -70,7 +72,7 @@ class Projector:
             Costs above which an answer is of no use; such rows come back as unreachable.
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
-        finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(X).all(axis=1))
+        finite: npt.NDArray[np.bool_] = np.asarray((np.abs(X) < TOO_LARGE).all(axis=1))
         limit = np.full(len(X), np.inf) if cutoff is None else np.asarray(cutoff, dtype=np.float64)
         if not finite.all():
             return _scatter(self.project(X[finite], guard, limit[finite]), finite)
@@ -84,7 +86,7 @@ class Projector:
         status[reached] = Status.INACCURATE
         accurate = gap <= ACCURATE * found.cost
         if not accurate[reached].all():  # next to nothing compared with the person's own size is nothing
-            accurate |= gap <= 1e-9 * self.cost(X, np.zeros(self.dim))
+            accurate |= gap <= 1e-12 * self.cost(X, np.zeros(self.dim))
         status[reached & accurate] = Status.OPTIMAL
         found.points[~reached] = np.nan
         known = self.problem.index
@@ -170,9 +172,15 @@ class Projector:
                 bound = min(bound, answer.bound)
             elif answer.status == FAILED:
                 missing = min(missing, answer.bound)
-        usable = [c for c in candidates if c[2] <= cutoff * (1 + 1e-9)]
+        usable = [c for c in candidates if c[2] <= cutoff * (1 + TIE)]
         if not usable:
-            return bool(np.isfinite(missing)), np.full(len(self.problem.free), np.nan), np.inf, np.inf, -1
+            return (
+                bool(missing <= cutoff * (1 + TIE)) and bool(np.isfinite(missing)),
+                np.full(len(self.problem.free), np.nan),
+                np.inf,
+                np.inf,
+                -1,
+            )
         piece, xi, cost = first(self.problem, usable)
         return False, xi, cost, min(bound, missing, cost), piece
 

@@ -186,6 +186,27 @@ def _finish(
 
 
 @kernel
+def _write(
+    w: PathWork,
+    n: int,
+    f: int,
+    step: float,
+    scale: float,
+    rows: npt.NDArray[np.int64],
+    xi: FloatArray,
+    lam: FloatArray,
+) -> None:
+    """The point `step` further along the path, and its row multipliers times `scale`."""
+    xi[:] = 0.0
+    lam[:] = 0.0
+    for i in range(n):
+        if w.inside[i] and i < f:
+            xi[i] = w.value[i] - step * w.slope[i]
+        elif w.inside[i]:
+            lam[rows[i - f]] = max((w.value[i] - step * w.slope[i]) * scale, 0.0)
+
+
+@kernel
 def l1_ellipsoid(
     gram: FloatArray,
     R: FloatArray,
@@ -203,7 +224,8 @@ def l1_ellipsoid(
     """Solve with the given rows; return status, kappa and the best lower bound on the way.
 
     On entry `xi` and `lam` are the solution without the ellipsoid, and ``gram = R'R``.
-    On INFEASIBLE `lam` and R xi - g are a dual ray: a proof that no point exists.
+    On INFEASIBLE `lam` and R xi - g are a dual ray: a proof that no point exists; on ABANDONED they are
+    (with 1 / kappa) the multipliers that prove the bound.
     """
     f = A.shape[1]
     n = f + n_rows
@@ -260,19 +282,14 @@ def l1_ellipsoid(
         if lower > 0.0:
             bound = max(bound, cost + (tracked - SHIFT * extra - rho * rho) / (2.0 * lower))
             if bound > cutoff:
-                return ABANDONED, kappa, bound
-        for i in range(n):
-            w.value[i] -= step * w.slope[i]
+                _write(w, n, f, step, 1.0 / lower, rows, xi, lam)
+                return ABANDONED, lower, bound
         if following < 0:
             # kappa = 0: the point of the polyhedron nearest to the ellipsoid is still outside of it.
-            xi[:] = 0.0
-            lam[:] = 0.0
-            for i in range(n):
-                if w.inside[i] and i < f:
-                    xi[i] = w.value[i]
-                elif w.inside[i]:
-                    lam[rows[i - f]] = max(w.value[i], 0.0)
+            _write(w, n, f, step, 1.0, rows, xi, lam)
             return INFEASIBLE, 1.0, bound
+        for i in range(n):
+            w.value[i] -= step * w.slope[i]
         kappa = lower
         event = following
     return FAILED, kappa, bound

@@ -9,12 +9,13 @@ from evenhand.projection._numba import copy, integer, kernel
 from evenhand.projection.homotopy import l1_ellipsoid
 from evenhand.projection.pivot import l2_ellipsoid
 from evenhand.projection.problem import Tables
-from evenhand.projection.query import ALL_ROWS, Work, dual_norm
+from evenhand.projection.query import ALL_ROWS, ROUNDING, Work, dual_norm
 from evenhand.projection.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL, l1_halfspaces
 
 TIE = 1e-9  # relative difference of costs that counts as none
 GAP = 1e-8  # relative gap above which an answer is handed to the library
 FAR = 1e6  # farther than this many times the data's own magnitude is out of reach
+RAY = 1e-10  # multipliers that cancel to this part of themselves prove that there is no point
 
 
 @kernel
@@ -31,26 +32,35 @@ def norm(order: int, xi: FloatArray) -> float:
 @kernel
 def _certify(
     t: Tables, p: int, e: int, w: Work, xi: FloatArray, lam: FloatArray, weight: float
-) -> tuple[float, float, bool]:
-    """A proven lower bound from the multipliers, the worst violation, and whether ties are possible.
+) -> tuple[float, float, float, float, bool]:
+    """What the multipliers prove about the cost, and what they are worth.
 
     The multipliers are those of the rows, and `weight` times (R xi - g) for the ellipsoid; scaled
     to dual feasibility they prove  ||xi|| >= (-l.h - y.g - rho ||y||) / ||A'l + R'y||_*.
+
+    Returns that bound, its rounding error, the worst violation relative to each constraint's own
+    rounding level, how far the multipliers cancel (a ray cancels to nothing), and whether ties are possible.
     """
     f = len(xi)
     v = w.dual
     v[:] = 0.0
     value = 0.0
+    noise = 0.0
+    mass = 0.0
     violation = 0.0
+    reach = ROUNDING * norm(t.order, xi)
     if p >= 0:
         start = t.row_start[p]
         for i in range(start, t.row_start[p + 1]):
             excess = -w.h[i]
             for j in range(f):
                 excess += t.A[i, j] * xi[j]
-            violation = max(violation, excess)
+            if excess > 0.0:
+                violation = max(violation, excess / (w.tol[i] + reach))
             if lam[i - start] > 0.0:
                 value -= lam[i - start] * w.h[i]
+                noise += lam[i - start] * w.tol[i]
+                mass += lam[i - start]
                 for j in range(f):
                     v[j] += lam[i - start] * t.A[i, j]
     if e >= 0:
@@ -64,9 +74,11 @@ def _certify(
             w.away[i] = total
             length += total * total
         length = np.sqrt(length)
-        violation = max(violation, 1e-3 * (length - w.rho[e]))
+        violation = max(violation, 0.1 * (length - w.rho[e]) / (w.slop[e] + 0.1 * (reach + ROUNDING * w.rho[e])))
         if weight > 0.0:
             value -= w.rho[e] * weight * length
+            noise += weight * length * w.slop[e]
+            mass += weight * length
             for i in range(count):
                 y = weight * w.away[i]
                 value -= y * w.g[start + i]
@@ -74,9 +86,11 @@ def _certify(
                     v[j] += y * t.R[start + i, j]
     size = dual_norm(t.order, v)
     ties = t.order == 1 and size > 0.0 and _ties(t, p, e, xi, lam, weight, v, size)
-    if value <= 0.0:
-        return 0.0, violation, ties
-    return (value / size if size > 0.0 else np.inf), violation, ties
+    if not (0.0 < value < np.inf and size < np.inf):  # also for numbers that have overflowed
+        return 0.0, 0.0, violation, 1.0, ties
+    if size == 0.0:
+        return np.inf, 0.0, violation, 0.0, ties
+    return value / size, noise / size, violation, size / mass, ties
 
 
 @kernel
@@ -104,13 +118,13 @@ def _ties(
 
 
 @kernel
-def _judge(status: int, cost: float, bound: float, violation: float, magnitude: float) -> int:
+def _judge(status: int, cost: float, bound: float, noise: float, violation: float, cancelled: float) -> int:
     """Keep a status only where the numbers prove it; anything else has FAILED."""
     if status == OPTIMAL:
-        exact = cost - bound <= GAP * cost + 1e-14 * magnitude
-        return OPTIMAL if exact and violation <= 1e-11 * magnitude else FAILED
+        exact = cost - bound <= GAP * cost + noise
+        return OPTIMAL if exact and violation <= 10.0 else FAILED
     if status == INFEASIBLE:
-        return INFEASIBLE if bound > FAR * magnitude else FAILED
+        return INFEASIBLE if bound > 0.0 and cancelled <= RAY else FAILED
     return status
 
 
@@ -141,11 +155,12 @@ def _path(
         if status != OPTIMAL or n_rows == m:
             return status, kappa, bound
         known = n_rows
+        reach = ROUNDING * norm(t.order, xi)
         for i in range(m):
             excess = -h[i]
             for j in range(A.shape[1]):
                 excess += A[i, j] * xi[j]
-            if excess > w.tol[p]:
+            if excess > w.tol[start + i] + reach:
                 present = False
                 for a in range(known):
                     present = present or w.rows[a] == i
@@ -175,7 +190,7 @@ def _secular(
     f = t.A.shape[1]
     start = t.row_start[p] if p >= 0 else 0
     m = t.row_start[p + 1] - start if p >= 0 else 0
-    tol = w.tol[p] if p >= 0 else 0.0
+    tol = w.tol[start : start + m]
     h = w.h[start : start + m]
     if e >= 0:
         A = t.rotated[t.rotated_start[piece] : t.rotated_start[piece] + m]
@@ -211,29 +226,31 @@ def solve_piece(
     if e >= 0 and w.rho[e] <= 0.0:
         return FAILED, np.inf, 0.0, False, 0.0
     if t.order == 2:
-        status, weight, bound = _secular(t, piece, p, e, w, cutoff, xi, lam)
+        status, weight, _ = _secular(t, piece, p, e, w, cutoff, xi, lam)
     elif e >= 0:
-        status, kappa, bound = _path(t, p, e, w, cutoff, xi, lam)
+        status, kappa, _ = _path(t, p, e, w, cutoff, xi, lam)
         weight = 1.0 / kappa if kappa > 0.0 else 0.0
     else:
         start, stop = t.row_start[p], t.row_start[p + 1]
-        status = l1_halfspaces(t.A[start:stop], w.h[start:stop], w.tol[p], w.simplex, xi, lam)
-        bound = 0.0
-    if status in (ABANDONED, FAILED):
-        return status, np.inf, bound, False, 0.0
+        status = l1_halfspaces(t.A[start:stop], w.h[start:stop], w.tol[start:stop], w.simplex, xi, lam)
+    if status == FAILED:
+        return FAILED, np.inf, 0.0, False, 0.0
     cost = norm(t.order, xi)
-    proven, violation, ties = _certify(t, p, e, w, xi, lam, weight)
-    return _judge(status, cost, proven, violation, w.magnitude[0]), cost, proven, ties, weight
+    proven, noise, violation, cancelled, ties = _certify(t, p, e, w, xi, lam, weight)
+    if status == ABANDONED:  # on the word of a running bound, which rounding may have spoilt
+        return (ABANDONED if proven > cutoff else FAILED), np.inf, proven, False, 0.0
+    return _judge(status, cost, proven, noise, violation, cancelled), cost, proven, ties, weight
 
 
 @kernel
 def inside_rows(t: Tables, p: int, w: Work, xi: FloatArray) -> bool:
     """Whether the point lies in polyhedron p."""
+    reach = ROUNDING * norm(t.order, xi)
     for i in range(t.row_start[p], t.row_start[p + 1]):
         excess = -w.h[i]
         for j in range(len(xi)):
             excess += t.A[i, j] * xi[j]
-        if excess > w.tol[p]:
+        if excess > w.tol[i] + reach:
             return False
     return True
 

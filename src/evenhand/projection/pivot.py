@@ -55,11 +55,11 @@ def pivot_work(f: int, m: int) -> PivotWork:
 
 
 @kernel
-def _most_violated(w: PivotWork, m: int, n: int, tol: float) -> int:
+def _most_violated(w: PivotWork, m: int, n: int, tol: FloatArray) -> int:
     row = -1
-    worst = -tol
+    worst = 0.0
     for i in range(m):
-        if w.slack[i] < worst:
+        if w.slack[i] < worst and w.slack[i] < -tol[i]:
             taken = False
             for a in range(n):
                 taken = taken or w.active[a] == i
@@ -110,7 +110,7 @@ def _add(w: PivotWork, n: int, row: int, curvature: float, mult: float) -> None:
 
 
 @kernel
-def _active_set(A: FloatArray, w: PivotWork, tol: float) -> tuple[int, int, int]:
+def _active_set(A: FloatArray, w: PivotWork, tol: FloatArray) -> tuple[int, int, int]:
     """Project in the metric `w.metric`, given the slacks at the unconstrained point.
 
     Returns status, number of active rows, and the row that proved infeasibility (or -1).
@@ -210,7 +210,7 @@ def l2_ellipsoid(
     g: FloatArray,
     rho: float,
     slop: float,
-    tol: float,
+    tol: FloatArray,
     cutoff: float,
     w: PivotWork,
     gradient: FloatArray,
@@ -264,6 +264,7 @@ def l2_ellipsoid(
         if distance > rho:
             bound = max(bound, np.sqrt(length + tau * (q - rho * rho)))
             if bound > cutoff:
+                _write_multipliers(w, n, -1, lam)
                 return ABANDONED, tau, bound
         if abs(distance - rho) <= 1e-13 * rho or (high < np.inf and high - low <= 4e-16 * high):
             break

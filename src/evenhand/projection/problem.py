@@ -27,6 +27,7 @@ class Tables(NamedTuple):
     A: FloatArray  # all polyhedra's rows on xi, each of Euclidean length one
     on_x: FloatArray  # the same rows on the raw query: h = b - on_x @ x0
     b: FloatArray
+    absolute: FloatArray  # 1 for rows on the answer, 0 for rows on the change: these only take their size from on_x
     guarded: FloatArray  # 1 for rows that keep a distance from rounding, 0 for limits that are met exactly
     size: FloatArray  # dual norm of each row of A
     row_start: npt.NDArray[np.int64]
@@ -168,6 +169,7 @@ class _Rows(NamedTuple):
     A: FloatArray
     on_x: FloatArray
     b: FloatArray
+    absolute: FloatArray
     guarded: FloatArray
 
 
@@ -197,12 +199,13 @@ def _rows(
     way = directions[free]
     one_way = np.vstack([-frame[way == 2], frame[way == 3]])
     A = np.vstack([on_x[:, free] @ frame, one_way])
-    on_x = np.vstack([on_x, np.zeros((len(one_way), piece.dim))])
+    on_x = np.vstack([on_x, -np.eye(piece.dim)[free[way == 2]], np.eye(piece.dim)[free[way == 3]]])
     b = np.concatenate([b, np.zeros(len(one_way))])
+    absolute = np.concatenate([np.ones(len(guarded)), np.zeros(len(one_way))])
     guarded = np.concatenate([guarded, np.zeros(len(one_way))])
     length = np.linalg.norm(A, axis=1)
     length[length == 0] = 1.0
-    return _Rows(A / length[:, None], on_x / length[:, None], b / length, guarded)
+    return _Rows(A / length[:, None], on_x / length[:, None], b / length, absolute, guarded)
 
 
 class _Axes(NamedTuple):
@@ -258,6 +261,7 @@ def _tables(
         A=A,
         on_x=_stack([r.on_x for r in rows], dim),
         b=np.concatenate([np.zeros(0), *[r.b for r in rows]]),
+        absolute=np.concatenate([np.zeros(0), *[r.absolute for r in rows]]),
         guarded=np.concatenate([np.zeros(0), *[r.guarded for r in rows]]),
         size=np.abs(A).max(axis=1, initial=0.0) if order == 1 else np.linalg.norm(A, axis=1),
         row_start=row_start,

@@ -28,9 +28,8 @@ class Work(NamedTuple):
     h: FloatArray
     g: FloatArray
     rho: FloatArray
-    tol: FloatArray  # rounding level of each polyhedron's rows
+    tol: FloatArray  # rounding level of each row
     slop: FloatArray  # and of each ellipsoid
-    magnitude: FloatArray  # [0]: of the whole problem
     vertex: FloatArray  # answer without the ellipsoid, per polyhedron
     vertex_mult: FloatArray
     bound_poly: FloatArray
@@ -75,9 +74,8 @@ def make_work(t: Tables) -> Work:
         np.empty(len(t.b)),
         np.empty(len(t.centre)),
         np.empty(n_ell),
-        np.empty(n_poly),
+        np.empty(len(t.b)),
         np.empty(n_ell),
-        np.empty(1),
         np.empty((n_poly, f)),
         np.empty(len(t.b)),
         np.empty(n_poly),
@@ -100,9 +98,7 @@ def make_work(t: Tables) -> Work:
 @kernel
 def load_query(t: Tables, x: FloatArray, guard: float, w: Work) -> None:
     """Right-hand sides for the query `x`, with room for rounding, and first bounds."""
-    largest = 0.0
-    for p in range(len(w.tol)):
-        top = 0.0
+    for p in range(len(w.bound_poly)):
         bound = 0.0
         for i in range(t.row_start[p], t.row_start[p + 1]):
             total = 0.0
@@ -112,12 +108,13 @@ def load_query(t: Tables, x: FloatArray, guard: float, w: Work) -> None:
                 total += product
                 magnitude += abs(product)
             magnitude += abs(t.b[i])
-            w.h[i] = t.b[i] - total - guard * t.guarded[i] * magnitude
-            top = max(top, magnitude)
+            w.h[i] = t.b[i] - t.absolute[i] * total - guard * t.guarded[i] * magnitude
+            w.tol[i] = ROUNDING * magnitude
             if w.h[i] < 0.0:
                 bound = max(bound, -w.h[i] / t.size[i])
-        w.tol[p] = ROUNDING * top
-        largest = max(largest, top)
+        if bound < np.inf:  # a change of this size has rounding errors of its own
+            for i in range(t.row_start[p], t.row_start[p + 1]):
+                w.tol[i] = max(w.tol[i], ROUNDING * bound)
         w.bound_poly[p] = bound
         w.solved_poly[p] = -1
     for e in range(len(w.rho)):
@@ -133,10 +130,8 @@ def load_query(t: Tables, x: FloatArray, guard: float, w: Work) -> None:
             top = max(top, magnitude)
         w.rho[e] = max(t.radius[e] * (1.0 - 100.0 * guard) - guard * top, 0.5 * t.radius[e])
         w.slop[e] = SLOP * top
-        largest = max(largest, top)
         w.bound_ell[e] = _tangent_bound(t, e, w)
         w.solved_ell[e] = -1
-    w.magnitude[0] = largest
 
 
 @kernel

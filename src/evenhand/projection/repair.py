@@ -18,8 +18,9 @@ from scipy import sparse
 from evenhand.distances import FloatArray
 from evenhand.projection.pieces import FAR, TIE
 from evenhand.projection.problem import Problem
-from evenhand.projection.query import SLOP
 from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
+
+RESOLVED = 1e-9  # relative to the numbers that meet there; an interior-point method goes no further
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class Instance:
     A: FloatArray
     h: FloatArray
     balls: tuple[tuple[FloatArray, FloatArray, float], ...]
+    room: FloatArray  # rounding level of each row
     magnitude: float
 
 
@@ -51,7 +53,7 @@ def instance(problem: Problem, piece: int, x: FloatArray, guard: float) -> Insta
     p, e = int(t.piece_poly[piece]), int(t.piece_ell[piece])
     rows = slice(t.row_start[p], t.row_start[p + 1])
     magnitude = np.abs(t.on_x[rows] * x).sum(axis=1) + np.abs(t.b[rows])
-    h = t.b[rows] - t.on_x[rows] @ x - guard * t.guarded[rows] * magnitude
+    h = t.b[rows] - t.absolute[rows] * (t.on_x[rows] @ x) - guard * t.guarded[rows] * magnitude
     largest = magnitude.max(initial=0.0)
     balls = []
     for number in problem.several.get(piece, (e,) if e >= 0 else ()):
@@ -61,14 +63,24 @@ def instance(problem: Problem, piece: int, x: FloatArray, guard: float) -> Insta
         rho = max(radius * (1.0 - 100.0 * guard) - guard * size, 0.5 * radius)
         balls.append((t.R[part], t.centre[part] - t.R_on_x[part] @ x, rho))
         largest = max(largest, size)
-    return Instance(t.order, t.A[rows], h, tuple(balls), float(largest))
+    return Instance(t.order, t.A[rows], h, tuple(balls), magnitude, float(largest))
 
 
 def inside(problem: Instance) -> bool:
-    """Whether the query itself lies in the piece, up to rounding."""
-    room = SLOP * problem.magnitude
-    balls = all(float(np.linalg.norm(g)) <= rho + room for _, g, rho in problem.balls)
-    return balls and bool((problem.h >= -room).all())
+    """Whether the query itself lies in the piece, up to what the library can resolve."""
+    return feasible(problem, np.zeros(problem.A.shape[1]))
+
+
+def feasible(problem: Instance, xi: FloatArray) -> bool:
+    """Whether a point lies in the piece, up to what the library can resolve."""
+    reach = float(np.abs(xi).sum())
+    in_rows = bool((problem.A @ xi - problem.h <= RESOLVED * (problem.room + reach)).all())
+    # A thin ellipsoid has a small rho in these units: what is small against the query may be large against it.
+    away = [
+        (float(np.linalg.norm(R @ xi - g)) - rho, 100 * RESOLVED * rho + 1e-14 * (float(np.abs(g).max()) + reach))
+        for R, g, rho in problem.balls
+    ]
+    return in_rows and all(excess <= room for excess, room in away)
 
 
 def dual_vector(problem: Instance, mult: FloatArray, ball_mult: tuple[FloatArray, ...]) -> FloatArray:
@@ -85,7 +97,7 @@ def _bound(problem: Instance, mult: FloatArray, ball_mult: tuple[FloatArray, ...
         value -= float(y @ g) + rho * float(np.linalg.norm(y))
     v = dual_vector(problem, mult, ball_mult)
     size = float(np.abs(v).max(initial=0.0)) if problem.order == 1 else float(np.linalg.norm(v))
-    if value <= 0:
+    if not (0 < value < np.inf and size < np.inf):
         return 0.0
     return value / size if size > 0 else np.inf
 
@@ -132,7 +144,7 @@ def _answer(problem: Instance, solution: Any, spread: FloatArray, n_norm: int, s
     xi = spread @ np.array(solution.x) * scale
     if str(solution.status) in ("Solved", "AlmostSolved"):
         cost = float(np.abs(xi).sum() if problem.order == 1 else np.linalg.norm(xi))
-        return Answer(OPTIMAL, xi, cost, min(bound, cost), mult, tuple(ball_mult))
+        return Answer(OPTIMAL if feasible(problem, xi) else FAILED, xi, cost, bound, mult, tuple(ball_mult))
     empty = bound > FAR * problem.magnitude or _proven_empty(problem, scale)
     return Answer(INFEASIBLE if empty else FAILED, np.full_like(xi, np.nan), np.inf, bound, mult, tuple(ball_mult))
 
@@ -186,7 +198,7 @@ def canonical(problem: Instance, answer: Answer) -> FloatArray:
     A = problem.A[:, face] * sign
     tight = answer.mult > TIE * answer.mult.max(initial=0.0)
     lower = np.where(tight, problem.h, -1e30)
-    fixed = [R for (R, _, _), y in zip(problem.balls, answer.ball_mult, strict=True) if y.any()]
+    fixed = [R for (R, _, _), y in zip(problem.balls, answer.ball_mult, strict=True) if np.linalg.norm(y) > TIE * size]
     if fixed:
         kept, target = _independent(np.vstack(fixed)[:, face] * sign, sign * answer.xi[face])
         A = np.vstack([A, kept])
@@ -219,11 +231,7 @@ def _independent(rows: FloatArray, point: FloatArray) -> tuple[FloatArray, Float
 
 
 def _as_good(problem: Instance, answer: Answer, xi: FloatArray) -> bool:
-    room = 1e-10 * problem.magnitude
-    inside = bool((problem.A @ xi <= problem.h + room).all())
-    for R, g, rho in problem.balls:
-        inside = inside and float(np.linalg.norm(R @ xi - g)) <= rho * (1 + 1e-9) + room
-    return inside and float(np.abs(xi).sum()) <= answer.cost * (1 + TIE)
+    return feasible(problem, xi) and float(np.abs(xi).sum()) <= answer.cost * (1 + TIE)
 
 
 def first(problem: Problem, candidates: list[tuple[int, FloatArray, float]]) -> tuple[int, FloatArray, float]:

@@ -59,13 +59,13 @@ def simplex_work(f: int, m: int) -> SimplexWork:
 
 
 @kernel
-def _leaving_row(w: SimplexWork, k: int, f: int, tol: float) -> int:
+def _leaving_row(w: SimplexWork, k: int, f: int, tol: FloatArray) -> int:
     """The row whose basic variable has the wrong sign, by squared violation per squared row norm."""
     row = -1
     best = 0.0
     for i in range(k):
         violation = -w.sign[i] * w.value[i]
-        if violation > tol:
+        if violation > tol[w.source[i]]:
             norm = 0.0
             for j in range(f, f + k):
                 norm += w.tableau[i, j] * w.tableau[i, j]
@@ -77,18 +77,18 @@ def _leaving_row(w: SimplexWork, k: int, f: int, tol: float) -> int:
 
 
 @kernel
-def _violated_row(A: FloatArray, h: FloatArray, w: SimplexWork, k: int, tol: float) -> int:
+def _violated_row(A: FloatArray, h: FloatArray, w: SimplexWork, k: int, tol: FloatArray) -> int:
     """The row outside the tableau that the present point violates most."""
     f = A.shape[1]
     row = -1
-    worst = tol
+    worst = 0.0
     for i in range(A.shape[0]):
         if not w.used[i]:
             excess = -h[i]
             for r in range(k):
                 if w.basic[r] < f:
                     excess += A[i, w.basic[r]] * w.value[r]
-            if excess > worst:
+            if excess > tol[i] and excess > worst:
                 worst = excess
                 row = i
     return row
@@ -191,7 +191,9 @@ def _exchange(w: SimplexWork, k: int, f: int, r: int, column: int, step: float) 
 
 
 @kernel
-def l1_halfspaces(A: FloatArray, h: FloatArray, tol: float, w: SimplexWork, xi: FloatArray, lam: FloatArray) -> int:
+def l1_halfspaces(
+    A: FloatArray, h: FloatArray, tol: FloatArray, w: SimplexWork, xi: FloatArray, lam: FloatArray
+) -> int:
     """Solve into `xi` and `lam` (the multipliers); return a status.
 
     On INFEASIBLE `lam` is a Farkas ray: A'lam = 0 up to rounding and lam.h < 0.
