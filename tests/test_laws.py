@@ -368,7 +368,7 @@ def test_any_data(table: Any, kind: str, cost: str, method: str, scaled: bool) -
         except UndecidedError:
             event("the oracle is undecided")
             continue
-        size = float(norm(np.abs(Q[q][None]), np.zeros((1, len(Q[q]))))[0])
+        size = float(norm(np.abs(Q[q][None]) + X.std(axis=0), np.zeros((1, len(Q[q]))))[0])
         if np.isinf(truth):
             assert found.status[q] == Status.UNREACHABLE
         elif found.status[q] == Status.UNREACHABLE:

@@ -434,6 +434,31 @@ def test_model_that_knows_one_label_only(method) -> None:
             method.fit(single, X, same)
 
 
+@pytest.mark.parametrize("cost", ["l1", "l2", L1([1.0, 2.0, 0.5, 4.0])])
+def test_person_on_the_boundary_at_the_origin(cost) -> None:
+    """All zeros, and a model without intercept: the boundary is exactly here, and one step beyond it is enough."""
+    X, y = iris()
+    through_zero = LogisticRegression(fit_intercept=False, max_iter=2000).fit(X, y)
+    nobody = np.zeros((1, 4))
+    present = through_zero.predict(nobody)[0]
+    for label in {0, 1, 2} - {int(present)}:
+        found = Closest(cost).fit(through_zero).explain(nobody, target=label)
+        assert found.status[0] in (Status.OPTIMAL, Status.INACCURATE), found.reason
+        assert through_zero.predict(found.counterfactual)[0] == label
+        assert 0 < found.cost[0] < 1e-3
+
+
+def test_person_half_way_between_prototypes() -> None:
+    lvq = GLVQ.from_prototypes(np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array(["a", "b"]))
+    middle = np.array([[0.0, 0.0], [0.0, 3.0], [0.0, -1e-3]])
+    for target in ("a", "b"):
+        for cost in ("l1", "l2"):
+            found = Closest(cost).fit(lvq).explain(middle, target=target)
+            assert found.valid.all(), found.reason
+            np.testing.assert_array_equal(lvq.predict(found.counterfactual), target)
+            assert (found.cost < 1e-3).all()
+
+
 class Liar(LogisticRegression):
     """Its coefficients say one thing, its predict another."""
 
