@@ -20,8 +20,11 @@ from evenhand.targets import ANY_OTHER, aims, read_targets
 
 # How far from every constraint an answer stays, relative to the numbers that meet there: first just enough for
 # rounding, then more for the few rows where the model's own arithmetic is coarser.
-GUARDS = (1e-11, 1e-9, 1e-7, 1e-5)
+GUARD = 1e-11
+# The last two keep an absolute distance, for people at the very origin, where all numbers that meet are zero.
+ATTEMPTS = ((GUARD, 0.0), (1e-9, 0.0), (1e-7, 0.0), (1e-5, 0.0), (GUARD, 1e-9), (GUARD, 1e-6))
 TIE = 1e-9
+LARGEST = 1e38  # a model that computes in float32 refuses more, and with it the whole table
 
 
 class _Answers(NamedTuple):
@@ -59,7 +62,7 @@ class Explainer:
     region: Callable[[int], Region]
     limits: Limits
     check: Callable[[FloatArray, int], npt.NDArray[np.bool_]] | None = None
-    _projectors: dict[int, Projector] = field(default_factory=dict, repr=False)
+    _projectors: dict[tuple[int, float], Projector] = field(default_factory=dict, repr=False)
 
     def explain(
         self,
@@ -114,7 +117,7 @@ class Explainer:
 
     def _chunk(self, X: FloatArray, goal: npt.NDArray[np.int64]) -> _Answers:
         """Explain some rows: who is already there, who is missing values, and the rest label by label."""
-        finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(X).all(axis=1))
+        finite: npt.NDArray[np.bool_] = np.asarray((np.abs(X) < LARGEST).all(axis=1))
         present = np.full(len(X), -1)
         if finite.any():
             present[finite] = self.view.positions(self.view.predict(X[finite]))
@@ -156,10 +159,10 @@ class Explainer:
         """Counterfactuals towards one label, confirmed by the model itself."""
         answers = _unanswered(X, np.full(len(X), k))
         left = np.arange(len(X))
-        for guard in GUARDS:
-            found = self._projector(k).project(X[left], guard, cutoff[left])
+        for guard, margin in ATTEMPTS:
+            found = self._projector(k, margin).project(X[left], guard, cutoff[left])
             answers.status[left] = found.status
-            if guard == GUARDS[0]:  # a wider guard cuts the region further and proves less
+            if guard == GUARD and margin == 0.0:  # a wider guard cuts the region further and proves less
                 answers.floor[:] = np.where(found.status == Status.FAILED, 0.0, cutoff)
                 np.copyto(answers.floor, found.cost - found.gap, where=~np.isnan(found.cost))
             reached = np.flatnonzero(~np.isnan(found.cost))
@@ -193,10 +196,11 @@ class Explainer:
         confirmed: npt.NDArray[np.bool_] = self.view.positions(self.view.predict(points)) == k
         return confirmed if self.check is None else confirmed & self.check(points, k)
 
-    def _projector(self, k: int) -> Projector:
-        if k not in self._projectors:
-            self._projectors[k] = Projector(self.region(k), self.cost, self.limits.directions, self.limits.box)
-        return self._projectors[k]
+    def _projector(self, k: int, margin: float = 0.0) -> Projector:
+        if (k, margin) not in self._projectors:
+            region = self.region(k).shrink(margin, self.cost) if margin > 0 else self.region(k)
+            self._projectors[k, margin] = Projector(region, self.cost, self.limits.directions, self.limits.box)
+        return self._projectors[k, margin]
 
     def _like(self, X: Any, table: FloatArray) -> Table:
         if not isinstance(X, pd.DataFrame):

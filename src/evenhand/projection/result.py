@@ -35,7 +35,7 @@ _REASONS = {
     Status.UNREACHABLE: "No point of the target's region can be reached with the changes that are allowed.",
     Status.REJECTED: "The model's own predict does not confirm the target there, even well inside the region.",
     Status.FAILED: "No solver reached an answer that it could certify.",
-    Status.INVALID: "The row holds NaN or infinity (or a number past 1e100), so it has no distance to anything.",
+    Status.INVALID: "The row holds NaN or infinity (or a number too large to compute with), so it has no distance.",
 }
 
 
