@@ -371,11 +371,13 @@ def test_any_data(table: Any, kind: str, cost: str, method: str, scaled: bool) -
         size = float(norm(np.abs(Q[q][None]) + X.std(axis=0), np.zeros((1, len(Q[q]))))[0])
         if np.isinf(truth):
             assert found.status[q] == Status.UNREACHABLE
-        elif found.status[q] == Status.UNREACHABLE:
-            # Closed sets that touch in a point or a side only have no room for rounding.
-            assert np.isinf(nearest_of(Q[q], where.shrink(1e-7 * size, norm), norm))
-        else:
-            assert found.cost[q] == pytest.approx(truth, rel=1e-6, abs=1e-7 * size)
+            continue
+        price = np.inf if found.status[q] == Status.UNREACHABLE else found.cost[q]
+        assert price >= truth * (1 - 1e-6) - 1e-7 * size
+        if price > truth * (1 + 1e-6) + 1e-7 * size:
+            # Closed sets that touch in a point or a side only have no room for rounding: look at what has.
+            roomy = nearest_of(Q[q], where.shrink(1e-7 * size, norm), norm)
+            assert price <= roomy * (1 + 1e-6) + 1e-7 * size
 
 
 @pytest.mark.parametrize("cost", ["l1", "l2", "mad"])

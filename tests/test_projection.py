@@ -671,6 +671,25 @@ def test_needles_are_met_or_not_claimed(exponent: int, cost) -> None:
     assert optimal >= (30 if exponent <= 6 else 0)
 
 
+@pytest.mark.parametrize("cost", ["l1", "l2"])
+def test_sets_that_touch_in_one_point(cost) -> None:
+    """An interval as a row and one as an ellipsoid, side by side: one point without a guard, none or one with it.
+
+    Whatever the solvers make of it, it ends in a status, not in a warning.
+    """
+    for side, r, unit, x in itertools.product((1.0, -1.0), (0.5, 1.3, 1e-3), (1.0, 0.3), (-5.63, -0.63, 1.37, 5.37)):
+        for at in (1.5, 3.7):
+            touching = Ellipsoid([[unit]], [unit * (at + side * r)], unit * r)
+            projector = Projector(Region([ConvexSet(1, G=[[side]], h=[side * at], ellipsoids=(touching,))]), cost)
+            found = projector.project(np.array([[x]]))
+            assert found.status[0] == Status.OPTIMAL
+            assert found.points[0, 0] == pytest.approx(at, abs=1e-9)
+            for guard in (1e-13, 1e-12, 1e-11, 1e-7):
+                found = projector.project(np.array([[x]]), guard)
+                assert found.status[0] in (Status.OPTIMAL, Status.INACCURATE, Status.UNREACHABLE, Status.FAILED)
+                assert np.isnan(found.points[0, 0]) or found.points[0, 0] == pytest.approx(at, abs=1e-8)
+
+
 FOUND_BY_CHANCE = {
     # Each of these once came back as "failed", or outside of its own set.
     "interval and two intervals as ellipsoids": (
@@ -772,5 +791,6 @@ def test_directions_against_the_oracle(case: Case, data) -> None:
         assert found.cost[q] == pytest.approx(truth, rel=RELATIVE, abs=1e-7 * case.size)
         change = (found.points[q] - x) / case.units
         assert (change[ways == 0] == 0).all()
-        assert (change[ways == 2] >= -1e-9).all()
-        assert (change[ways == 3] <= 1e-9).all()
+        room = 1e-9 * np.abs(found.points[q] - x).sum() / case.units  # what the library resolves; explainers snap
+        assert (change[ways == 2] >= -room[ways == 2]).all()
+        assert (change[ways == 3] <= room[ways == 3]).all()

@@ -121,7 +121,8 @@ def compile_region(
     several: dict[int, tuple[int, ...]] = {}
     for number, (_, piece) in enumerate(alive):
         piece_poly.append(polyhedra.setdefault(_polyhedron_key(piece), (len(polyhedra), piece))[0])
-        found = [ellipsoids.setdefault(_ellipsoid_key(e), (len(ellipsoids), e))[0] for e in piece.ellipsoids]
+        curved = [e for e in piece.ellipsoids if e.radius > 0]
+        found = [ellipsoids.setdefault(_ellipsoid_key(e), (len(ellipsoids), e))[0] for e in curved]
         piece_ell.append(found[0] if len(found) == 1 else SEVERAL if found else NO_ELLIPSOID)
         if len(found) > 1:
             several[number] = tuple(found)
@@ -137,7 +138,7 @@ def compile_region(
         limits,
     )
     boxes = None
-    if scale.ndim == 1 and not ellipsoids and all(len(piece.halfspaces[1]) == 0 for _, piece in alive):
+    if scale.ndim == 1 and not any(piece.ellipsoids or len(piece.halfspaces[1]) for _, piece in alive):
         weight = np.ones(dim)
         weight[free] = 1.0 / scale
         lower = np.array([piece.box[0] for _, piece in alive]).reshape(-1, dim)
@@ -155,8 +156,14 @@ def _trivially_empty(piece: ConvexSet) -> bool:
     return bool(crossed or impossible or any(e.radius < 0 for e in piece.ellipsoids))
 
 
+def _flat(piece: ConvexSet) -> list[Ellipsoid]:
+    """Ellipsoids without a width: equations, which are rows to the solvers."""
+    return [e for e in piece.ellipsoids if e.radius == 0]
+
+
 def _polyhedron_key(piece: ConvexSet) -> bytes:
-    return b"|".join(array.tobytes() for array in (*piece.box, *piece.halfspaces))
+    rows = b"|".join(array.tobytes() for array in (*piece.box, *piece.halfspaces))
+    return b"|".join([rows, *map(_ellipsoid_key, _flat(piece))])
 
 
 def _ellipsoid_key(ellipsoid: Ellipsoid) -> bytes:
@@ -192,10 +199,11 @@ def _rows(
     G, h = piece.halfspaces
     real = np.isfinite(h)
     sides, limit_sides = _sides(piece), _sides(limits)
-    on_x = np.vstack([G[real], sides[0], limit_sides[0]])
-    b = np.concatenate([h[real], sides[1], limit_sides[1]])
-    guarded = np.ones(len(b))
-    guarded[len(b) - len(limit_sides[1]) :] = 0.0
+    equations = [part for e in _flat(piece) for part in ((e.matrix, e.offset), (-e.matrix, -e.offset))]
+    on_x = np.vstack([G[real], sides[0], limit_sides[0], *(matrix for matrix, _ in equations)])
+    b = np.concatenate([h[real], sides[1], limit_sides[1], *(offset for _, offset in equations)])
+    guarded = np.zeros(len(b))
+    guarded[: real.sum() + len(sides[1])] = 1.0  # limits and equations have no inner side to keep to
     way = directions[free]
     one_way = np.vstack([-frame[way == 2], frame[way == 3]])
     A = np.vstack([on_x[:, free] @ frame, one_way])

@@ -109,39 +109,63 @@ def by_library(problem: Instance) -> Answer:
         none = tuple(np.zeros_like(g) for _, g, _ in problem.balls)
         return Answer(OPTIMAL, np.zeros(f), 0.0, 0.0, np.zeros_like(problem.h), none)
     scale = _scale(problem)
-    one, nothing = np.eye(f), np.zeros((f, 1))
-    if problem.order == 1:  # xi = positive part - negative part, both >= 0, sum of all to be small
-        spread, norm_rows, norm_cone = np.hstack([one, -one]), -np.eye(2 * f), clarabel.NonnegativeConeT(2 * f)
-        linear = np.ones(2 * f)
+    origin, spread = _coordinates(problem, scale)
+    nothing = np.zeros((f, 1))
+    if problem.order == 1:  # a ceiling for every |xi_j|, their sum to be small
+        ceiling, norm_cone = np.eye(f), clarabel.NonnegativeConeT(2 * f)
+        norm_rows = np.vstack([np.hstack([spread, -ceiling]), np.hstack([-spread, -ceiling])])
+        norm_rhs = np.concatenate([-origin, origin])
     else:  # (length, xi) in the second-order cone, length to be small
-        spread, norm_cone = np.hstack([one, nothing]), clarabel.SecondOrderConeT(f + 1)
-        norm_rows = -np.vstack([np.append(np.zeros(f), 1.0), spread])
-        linear = np.append(np.zeros(f), 1.0)
-    rows = [problem.A @ spread, norm_rows]
-    rhs = [problem.h / scale, np.zeros(len(norm_rows))]
+        ceiling, norm_cone = nothing, clarabel.SecondOrderConeT(f + 1)
+        norm_rows = -np.vstack([np.append(np.zeros(f), 1.0), np.hstack([spread, nothing])])
+        norm_rhs = np.append(0.0, origin)
+    linear = np.append(np.zeros(f), np.ones(ceiling.shape[1]))
+    rows = [np.hstack([problem.A @ spread, np.zeros((len(problem.h), ceiling.shape[1]))]), norm_rows]
+    rhs = [problem.h / scale - problem.A @ origin, norm_rhs]
     cones: list[Any] = [clarabel.NonnegativeConeT(len(problem.h)), norm_cone]
     for R, g, rho in problem.balls:
-        rows += [np.zeros((1, len(linear))), -R @ spread]
-        rhs += [np.array([rho / scale]), -g / scale]
+        unit = rho / scale if rho > 0 else 1.0
+        rows += [np.zeros((1, len(linear))), np.hstack([-R @ spread / unit, np.zeros((len(g), ceiling.shape[1]))])]
+        rhs += [np.array([rho / scale / unit]), (R @ origin - g / scale) / unit]
         cones.append(clarabel.SecondOrderConeT(len(g) + 1))
     for tol in (1e-11, 1e-8):
         solution = _clarabel(linear, np.vstack(rows), np.concatenate(rhs), cones, tol)
-        answer = _answer(problem, solution, spread, len(norm_rows), scale)
+        xi = (origin + spread @ np.array(solution.x)[:f]) * scale
+        answer = _answer(problem, solution, xi, len(norm_rows), scale)
         if answer.status != FAILED:
             break
     return answer
 
 
-def _answer(problem: Instance, solution: Any, spread: FloatArray, n_norm: int, scale: float) -> Answer:
+def _coordinates(problem: Instance, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Coordinates w to solve in, xi = (origin + spread w) * scale: those in which the thinnest ball is round.
+
+    A needle that is far away has a width next to which all other numbers are huge; as (R xi - g) / rho it is
+    a ball of radius one around zero, and the solver's tolerance means a part of its width.
+    """
+    f = problem.A.shape[1]
+    round_balls = [ball for ball in problem.balls if ball[2] > 0]
+    if not round_balls:
+        return np.zeros(f), np.eye(f)
+    R, g, rho = min(round_balls, key=lambda ball: ball[2])
+    left, values, axes = np.linalg.svd(R, full_matrices=True)
+    # An axis along which the ball is as long as everything else keeps the common scale.
+    kept = np.flatnonzero(values > max(rho / scale, 1e-14 * values.max(initial=0.0)))
+    centre, width = np.zeros(f), np.ones(f)
+    centre[kept] = (left.T @ g)[kept] / values[kept]
+    width[kept] = rho / scale / values[kept]
+    return axes.T @ centre / scale, axes.T * width
+
+
+def _answer(problem: Instance, solution: Any, xi: FloatArray, n_norm: int, scale: float) -> Answer:
     z = np.array(solution.z)
     mult = np.maximum(z[: len(problem.h)], 0.0)
     at = len(problem.h) + n_norm
     ball_mult = []
-    for _, g, _ in problem.balls:
-        ball_mult.append(-z[at + 1 : at + 1 + len(g)])
+    for _, g, rho in problem.balls:
+        ball_mult.append(-z[at + 1 : at + 1 + len(g)] / (rho / scale if rho > 0 else 1.0))
         at += len(g) + 1
     bound = _bound(problem, mult, tuple(ball_mult))
-    xi = spread @ np.array(solution.x) * scale
     if str(solution.status) in ("Solved", "AlmostSolved"):
         cost = float(np.abs(xi).sum() if problem.order == 1 else np.linalg.norm(xi))
         return Answer(OPTIMAL if feasible(problem, xi) else FAILED, xi, cost, bound, mult, tuple(ball_mult))
