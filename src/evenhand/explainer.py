@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.actionable import Limits
 from evenhand.distances import Cost, FloatArray
 from evenhand.explanations import Explanations, Table
-from evenhand.models import ModelView
-from evenhand.projection import ACCURATE, CHUNK, Progress, Projector, Status, as_table, in_chunks
-from evenhand.sets import Region
+from evenhand.models import Predictor
+from evenhand.projection import ACCURATE, CHUNK, VALID, Progress, Status, as_table, count_jobs, in_chunks
 from evenhand.targets import ANY_OTHER, aims, read_targets
 
-# How far from every constraint an answer stays, relative to the numbers that meet there: first just enough for
-# rounding, then more for the few rows where the model's own arithmetic is coarser.
-GUARD = 1e-11
-# The last two keep an absolute distance, for people at the very origin, where all numbers that meet are zero.
-ATTEMPTS = ((GUARD, 0.0), (1e-9, 0.0), (1e-7, 0.0), (1e-5, 0.0), (GUARD, 1e-9), (GUARD, 1e-6))
 TIE = 1e-9
+# If the model predicts something else for a perturbed person: aim at the original's label, keep the target, or stop.
+Flip: TypeAlias = Literal["swap", "keep", "skip"]
 LARGEST = 1e38  # a model that computes in float32 refuses more, and with it the whole table
 
 
-class _Answers(NamedTuple):
+class Answers(NamedTuple):
     """Counterfactuals of some rows towards given labels."""
 
     points: FloatArray
@@ -35,34 +28,31 @@ class _Answers(NamedTuple):
     gap: FloatArray
     status: npt.NDArray[np.str_]
     label: npt.NDArray[np.int64]
-    floor: FloatArray  # proven: nothing cheaper exists
+    floor: FloatArray  # proven: nothing cheaper exists; 0 where nothing is proven
 
 
-@dataclass(frozen=True, eq=False)
 class Explainer:
     """A method fitted to a model: call :meth:`explain`.
 
+    What the methods share: reading tables and targets, people who need no change or have none, the choice
+    between labels, chunks and threads.  A method adds :meth:`_toward`.
+
     Attributes
     ----------
-    view : ModelView
-        The model, as a function from labels to regions.
+    view : Predictor
+        The model.
     cost : L1 or L2
         The cost of a change.
-    region : callable
-        ``region(k)`` is where counterfactuals for the k-th label may lie, in raw inputs and apart from
-        the limits.
-    limits : Limits
-        What may change.
-    check : callable, optional
-        ``check(points, k)`` says which points fulfil what the region promises beyond the label.
+    stays : bool
+        Whether a person whom the model already gives the target stays as it is.
+    threads : bool
+        Whether chunks may be explained at the same time.
     """
 
-    view: ModelView
+    view: Predictor
     cost: Cost
-    region: Callable[[int], Region]
-    limits: Limits
-    check: Callable[[FloatArray, int], npt.NDArray[np.bool_]] | None = None
-    _projectors: dict[tuple[int, float], Projector] = field(default_factory=dict, repr=False)
+    stays: bool = True
+    threads: ClassVar[bool] = True
 
     def explain(
         self,
@@ -97,34 +87,61 @@ class Explainer:
         Explanations
         """
         table = as_table(self.view.columns(X), self.view.n_features)
-        n = len(table)
-        goal = read_targets(target, self.view, n, random_state)
-        for k in np.unique(goal) if (goal >= 0).all() else range(len(self.view.classes)):
-            self._projector(int(k))  # before the threads start
-        points, cost, gap = np.empty(table.shape), np.empty(n), np.empty(n)
-        status, label = np.empty(n, dtype="<U11"), np.empty(n, dtype=np.int64)
-        for rows, part in in_chunks(lambda rows: self._chunk(table[rows], goal[rows]), n, n_jobs, chunk_size, progress):
-            points[rows], cost[rows], gap[rows], status[rows], label[rows] = part[:5]
+        goal = read_targets(target, self.view, len(table), random_state)
+        found = self.answer(table, goal, n_jobs=n_jobs, chunk_size=chunk_size, progress=progress)
         return Explanations(
             factual=self._like(X, table),
-            counterfactual=self._like(X, points),
-            target=self._labels(label),
-            cost=cost,
-            gap=gap,
-            status=status,
-            valid=np.isin(status, (Status.OPTIMAL, Status.INACCURATE, Status.ALREADY)),
+            counterfactual=self._like(X, found.points),
+            target=self._labels(found.label),
+            cost=found.cost,
+            gap=found.gap,
+            status=found.status,
+            valid=np.isin(found.status, VALID),
         )
 
-    def _chunk(self, X: FloatArray, goal: npt.NDArray[np.int64]) -> _Answers:
+    def answer(
+        self,
+        X: FloatArray,
+        goal: npt.NDArray[np.int64],
+        present: npt.NDArray[np.int64] | None = None,
+        *,
+        n_jobs: int | None = None,
+        chunk_size: int = CHUNK,
+        progress: Progress | None = None,
+    ) -> Answers:
+        """What :meth:`explain` does, from numbers to numbers.
+
+        `goal` are codes of targets as :func:`read_targets` makes them; `present`, the positions of the labels that
+        the model predicts, saves asking it again.
+        """
+        n = len(X)
+        for k in np.unique(goal) if (goal >= 0).all() else range(len(self.view.classes)):
+            self._prepare(int(k))  # before the threads start
+
+        def work(rows: slice) -> Answers:
+            return self._chunk(X[rows], goal[rows], None if present is None else present[rows])
+
+        jobs = n_jobs if self.threads else None
+        if n <= chunk_size and count_jobs(jobs) == 1 and progress is None:
+            return work(slice(0, n))
+        found = unanswered(X, goal)
+        for rows, part in in_chunks(work, n, jobs, chunk_size, progress):
+            for whole, chunk in zip(found, part, strict=True):
+                whole[rows] = chunk
+        return found
+
+    def _chunk(self, X: FloatArray, goal: npt.NDArray[np.int64], known: npt.NDArray[np.int64] | None = None) -> Answers:
         """Explain some rows: who is already there, who is missing values, and the rest label by label."""
         finite: npt.NDArray[np.bool_] = np.asarray((np.abs(X) < LARGEST).all(axis=1))
         present = np.full(len(X), -1)
-        if finite.any():
+        if known is not None:
+            present[finite] = known[finite]
+        elif finite.any():
             present[finite] = self.view.positions(self.view.predict(X[finite]))
         aim = aims(goal, present)
-        answers = _unanswered(X, aim)
+        answers = unanswered(X, aim)
         answers.status[~finite] = Status.INVALID
-        there = finite & (aim == present)
+        there = finite & (aim == present) & self.stays
         answers.points[there] = X[there]
         answers.cost[there] = answers.gap[there] = 0.0
         answers.status[there] = Status.ALREADY
@@ -140,7 +157,7 @@ class Explainer:
         answers.status[loose] = Status.INACCURATE
         return answers
 
-    def _offer(self, answers: _Answers, rows: npt.NDArray[np.intp], X: FloatArray, k: int) -> None:
+    def _offer(self, answers: Answers, rows: npt.NDArray[np.intp], X: FloatArray, k: int) -> None:
         """Take the counterfactuals towards the k-th label where they are better than what is there."""
         known = answers.cost[rows]
         first = np.isnan(known)
@@ -155,31 +172,12 @@ class Explainer:
             kept[rows[better]] = new[better]
         answers.floor[rows] = floor
 
-    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> _Answers:
-        """Counterfactuals towards one label, confirmed by the model itself."""
-        answers = _unanswered(X, np.full(len(X), k))
-        left = np.arange(len(X))
-        for guard, margin in ATTEMPTS:
-            found = self._projector(k, margin).project(X[left], guard, cutoff[left])
-            answers.status[left] = found.status
-            if guard == GUARD and margin == 0.0:  # a wider guard cuts the region further and proves less
-                answers.floor[:] = np.where(found.status == Status.FAILED, 0.0, cutoff)
-                np.copyto(answers.floor, found.cost - found.gap, where=~np.isnan(found.cost))
-            reached = np.flatnonzero(~np.isnan(found.cost))
-            left = left[reached]
-            points = found.points[reached]
-            if self.limits.any:
-                points = self.limits.snap(points, X[left])
-            answers.status[left] = Status.REJECTED  # unless the model confirms it now or further inside
-            confirmed = self._confirmed(points, k)
-            rows = left[confirmed]
-            answers.points[rows] = points[confirmed]
-            answers.cost[rows] = self.cost(points[confirmed], X[rows])
-            answers.status[rows] = found.status[reached[confirmed]]
-            left = left[~confirmed]
-            if not len(left):
-                break
-        return answers
+    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
+        """Counterfactuals towards one label; those that cost more than the cutoff are of no use."""
+        raise NotImplementedError
+
+    def _prepare(self, k: int) -> None:
+        """What has to be done for the k-th label before threads start."""
 
     def _before(self, a: FloatArray, b: FloatArray) -> bool:
         """Which of two equally costly changes comes first: by length in the cost's units, then lexicographically."""
@@ -194,13 +192,7 @@ class Explainer:
         if not len(points):
             return np.zeros(0, dtype=bool)
         confirmed: npt.NDArray[np.bool_] = self.view.positions(self.view.predict(points)) == k
-        return confirmed if self.check is None else confirmed & self.check(points, k)
-
-    def _projector(self, k: int, margin: float = 0.0) -> Projector:
-        if (k, margin) not in self._projectors:
-            region = self.region(k).shrink(margin, self.cost) if margin > 0 else self.region(k)
-            self._projectors[k, margin] = Projector(region, self.cost, self.limits.directions, self.limits.box)
-        return self._projectors[k, margin]
+        return confirmed
 
     def _like(self, X: Any, table: FloatArray) -> Table:
         if not isinstance(X, pd.DataFrame):
@@ -217,9 +209,10 @@ class Explainer:
         return named
 
 
-def _unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> _Answers:
+def unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> Answers:
+    """Answers for rows of which nothing is known yet."""
     n = len(X)
     nothing = np.full(n, np.nan)
     status = np.full(n, Status.UNREACHABLE.value, dtype="<U11")
     floor = np.full(n, np.inf)
-    return _Answers(np.full(X.shape, np.nan), nothing, nothing.copy(), status, label.astype(np.int64), floor)
+    return Answers(np.full(X.shape, np.nan), nothing, nothing.copy(), status, label.astype(np.int64), floor)

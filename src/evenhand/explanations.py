@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.distances import FloatArray
+from evenhand.markup import block
 from evenhand.projection import Status
 
 Table: TypeAlias = FloatArray | pd.DataFrame
@@ -96,17 +97,13 @@ class Explanations:
 
     def _repr_html_(self) -> str:
         index = self.factual.index if isinstance(self.factual, pd.DataFrame) else range(len(self))
-        rows = []
+        rows: list[list[str]] = []
         for i in range(min(len(self), SHOWN)):
             cost = "–" if np.isnan(self.cost[i]) else f"{self.cost[i]:.4g}"
             cells = [html.escape(str(cell)) for cell in (index[i], self.target[i], self.status[i], cost)]
-            rows.append(_row("td", [*cells, self._told_html(i)]))
-        head = _row("th", ["person", "target", "status", "cost", "what would have to change"])
-        more = f"<p>{len(self) - SHOWN} more people.</p>" if len(self) > SHOWN else ""
-        return (
-            f"<div style='overflow-x:auto'><p>{html.escape(repr(self))}</p><table style='border-collapse:collapse'>"
-            f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{more}</div>"
-        )
+            rows.append([*cells, self._told_html(i)])
+        more = f"{len(self) - SHOWN} more people." if len(self) > SHOWN else ""
+        return block(repr(self), ["person", "target", "status", "cost", "what would have to change"], rows, more)
 
     def _told_html(self, row: int) -> str:
         parts = self.describe(row).split("; ")
@@ -118,12 +115,3 @@ class Explanations:
         if isinstance(table, pd.DataFrame):
             return table
         return pd.DataFrame(table, columns=[f"x{j}" for j in range(table.shape[1])])
-
-
-def _row(tag: str, cells: list[str]) -> str:
-    """A table row; styled in place, because a notebook may strip a style sheet."""
-    style = (
-        "text-align:left;vertical-align:top;padding:4px 14px 4px 0;border-bottom:1px solid #c3c8c6;"
-        "font-variant-numeric:tabular-nums"
-    )
-    return "<tr>" + "".join(f"<{tag} style='{style}'>{cell}</{tag}>" for cell in cells) + "</tr>"

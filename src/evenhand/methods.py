@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand.actionable import Actionable
 from evenhand.density import HighDensity
 from evenhand.distances import Cost, FloatArray, as_cost
-from evenhand.explainer import Explainer
+from evenhand.exact import RegionExplainer
 from evenhand.models import ModelView, view
 from evenhand.projection import as_table
 from evenhand.sets import Region
@@ -50,10 +50,10 @@ class Closest:
     margin: float = 0.0
     actionable: Actionable | None = None
 
-    def fit(self, model: Any, X: Any = None, y: Any = None) -> Explainer:  # noqa: ARG002 - one interface for all methods
+    def fit(self, model: Any, X: Any = None, y: Any = None) -> RegionExplainer:  # noqa: ARG002 - one interface for all methods
         """Prepare explanations of a fitted model; `X` only serves to know column names."""
         seen = view(model)
-        return _explainer(self, seen, X, lambda k: _decision(self, seen, k))
+        return build(self, seen, X, lambda k: decision(self, seen, k), whole=self.margin == 0)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Plausible:
     margin: float = 0.0
     actionable: Actionable | None = None
 
-    def fit(self, model: Any, X: Any = None, y: Any = None) -> Explainer:
+    def fit(self, model: Any, X: Any = None, y: Any = None) -> RegionExplainer:
         """Fit the density of each class.
 
         Parameters
@@ -103,30 +103,54 @@ class Plausible:
         if X is None:
             raise ValueError("Plausible needs training data to know where people are: fit(model, X, y).")
         seen = view(model)
-        table = as_table(seen.columns(X), seen.n_features)
-        labels = seen.predict(table) if y is None else np.asarray(y)
-        fitted = self.density.fit(seen.encode(table), labels, seen.classes)
-
-        def region(k: int) -> Region:
-            dense = fitted.region(seen.classes[k]).pullback(seen.encode)
-            return _decision(self, seen, k) & dense
-
-        def check(points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
-            label = seen.classes[k]
-            dense: npt.NDArray[np.bool_] = fitted.score(seen.encode(points), label) >= fitted.log_threshold(label)
-            return dense
-
-        return _explainer(self, seen, X, region, check)
+        dense, check = plausibility(self.density, seen, X, y)
+        return build(self, seen, X, lambda k: decision(self, seen, k) & dense(k), check)
 
 
-def _decision(method: Closest | Plausible, seen: ModelView, k: int) -> Region:
+def plausibility(density: HighDensity, seen: ModelView, X: Any, y: Any) -> tuple[Callable[[int], Region], Check]:
+    """Where each label is dense, in raw inputs, and a check of single points against the density itself."""
+    table = as_table(seen.columns(X), seen.n_features)
+    labels = seen.predict(table) if y is None else np.asarray(y)
+    fitted = density.fit(seen.encode(table), labels, seen.classes)
+
+    def region(k: int) -> Region:
+        return fitted.region(seen.classes[k]).pullback(seen.encode)
+
+    def check(points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
+        label = seen.classes[k]
+        dense: npt.NDArray[np.bool_] = fitted.score(seen.encode(points), label) >= fitted.log_threshold(label)
+        return dense
+
+    return region, check
+
+
+class _Method(Protocol):
+    """What the methods that project onto regions have in common."""
+
+    @property
+    def cost(self) -> Cost | str: ...
+    @property
+    def margin(self) -> float: ...
+    @property
+    def actionable(self) -> Actionable | None: ...
+
+
+def decision(method: _Method, seen: ModelView, k: int) -> Region:
+    """Where the model says the k-th label, with the method's margin."""
     region = seen.region(seen.classes[k])
     return region.shrink(method.margin, method.cost) if method.margin > 0 else region
 
 
-def _explainer(
-    method: Closest | Plausible, seen: ModelView, X: Any, region: Callable[[int], Region], check: Check | None = None
-) -> Explainer:
+def build(
+    method: _Method,
+    seen: ModelView,
+    X: Any,
+    region: Callable[[int], Region],
+    check: Check | None = None,
+    *,
+    whole: bool = False,
+) -> RegionExplainer:
+    """The explainer of a method, once everything that a user can get wrong has been checked."""
     if not (np.isfinite(method.margin) and method.margin >= 0):
         raise ValueError(f"margin must be a number >= 0, got {method.margin}.")
     if len(seen.classes) < 2:
@@ -138,4 +162,4 @@ def _explainer(
     limits = actionable.limits(seen.n_features, names)
     cost = as_cost(method.cost)
     cost.frame(seen.n_features, np.flatnonzero(limits.directions))  # a cost of the wrong size fails here, not later
-    return Explainer(seen, cost, region, limits, check)
+    return RegionExplainer(seen, cost, region, limits, check, whole)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.models import ModelView
+from evenhand.models import Predictor
 
 ANY_OTHER = -1
 _FIRST_DRAW = -2
 
 
 def read_targets(
-    target: Any, view: ModelView, n: int, random_state: int | np.random.Generator | None
+    target: Any, view: Predictor, n: int, random_state: int | np.random.Generator | None
 ) -> npt.NDArray[np.int64]:
     """One code per person, independent of what the model predicts for them.
 

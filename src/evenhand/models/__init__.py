@@ -6,7 +6,7 @@ Importing the families is what registers them with :func:`view`.
 from __future__ import annotations
 
 from evenhand.models import linear, pipeline, prototypes, tree  # noqa: F401 - to register them
-from evenhand.models.base import ModelView, view
+from evenhand.models.base import Blackbox, ModelView, Predictor, blackbox, view
 from evenhand.models.lvq import GLVQ, GMLVQ
 
-__all__ = ["GLVQ", "GMLVQ", "ModelView", "view"]
+__all__ = ["GLVQ", "GMLVQ", "Blackbox", "ModelView", "Predictor", "blackbox", "view"]

@@ -22,9 +22,8 @@ SUPPORTED = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class ModelView:
-    """A fitted classifier as a function ``label -> region``, in raw inputs.
+class Predictor:
+    """What every method has to know of a model: its labels, its columns, and what it predicts.
 
     Attributes
     ----------
@@ -32,25 +31,18 @@ class ModelView:
         The user's own model, untouched; :meth:`predict` asks it and nobody else.
     classes : array
         The labels, in the model's order.
-    encode : Affine
-        From the raw inputs to the space of the model's last step.
-    latent : callable
-        ``latent(k)`` is the region of ``classes[k]`` in the space of the last step.
     feature_names : tuple of str or None
         Names of the raw columns, if the model was fitted with names.
     """
 
     model: Any
     classes: npt.NDArray[Any]
-    encode: Affine
-    latent: Callable[[int], Region]
-    feature_names: tuple[str, ...] | None = None
-    _regions: dict[int, Region] = field(default_factory=dict, repr=False)
+    feature_names: tuple[str, ...] | None
 
     @property
     def n_features(self) -> int:
         """Number of raw input columns."""
-        return int(self.encode.matrix.shape[1])
+        raise NotImplementedError
 
     def table(self, X: FloatArray) -> FloatArray | pd.DataFrame:
         """`X` in the form that the model was fitted with: named columns, or an array."""
@@ -93,6 +85,86 @@ class ModelView:
         if len(found) != 1:
             raise ValueError(f"Unknown label {label!r}; the model knows {self.classes.tolist()}.")
         return int(found[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Blackbox(Predictor):
+    """A model of which nothing is known but what it predicts; :func:`blackbox` makes it."""
+
+    model: Any
+    classes: npt.NDArray[Any]
+    width: int
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of raw input columns."""
+        return self.width
+
+
+def blackbox(model: Any, X: Any = None) -> Blackbox:
+    """Any fitted model with a ``predict``; what it does not say of itself is learned from a table.
+
+    Parameters
+    ----------
+    model : object with ``predict``
+        If it has ``classes_``, ``n_features_in_`` and ``feature_names_in_``, they are used.
+    X : table, optional
+        People in the model's raw inputs.
+    """
+    if not callable(getattr(model, "predict", None)):
+        raise TypeError(
+            f"{type(model).__name__} has no predict method. Pass a fitted classifier, or an object whose predict(X) "
+            "returns one label per row."
+        )
+    if hasattr(model, "fit"):
+        check_fitted(model)
+    width = getattr(model, "n_features_in_", None)
+    if width is None:
+        width = None if X is None else np.shape(X)[1]
+    labels = getattr(model, "classes_", None)
+    if labels is None and X is not None:
+        labels = np.unique(np.asarray(model.predict(X)))
+    if width is None or labels is None:
+        missing = "n_features_in_" if width is None else "classes_"
+        raise ValueError(
+            f"{type(model).__name__} has no {missing}: pass a table of people, fit(model, X), to learn it from."
+        )
+    names = getattr(model, "feature_names_in_", None)
+    if names is None and isinstance(X, pd.DataFrame) and not hasattr(model, "n_features_in_"):
+        names = X.columns  # a model that says nothing of itself gets tables like the one that it was shown
+    return Blackbox(model, np.asarray(labels), int(width), None if names is None else tuple(names))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelView(Predictor):
+    """A fitted classifier as a function ``label -> region``, in raw inputs.
+
+    Attributes
+    ----------
+    model : estimator
+        The user's own model, untouched; :meth:`predict` asks it and nobody else.
+    classes : array
+        The labels, in the model's order.
+    encode : Affine
+        From the raw inputs to the space of the model's last step.
+    latent : callable
+        ``latent(k)`` is the region of ``classes[k]`` in the space of the last step.
+    feature_names : tuple of str or None
+        Names of the raw columns, if the model was fitted with names.
+    """
+
+    model: Any
+    classes: npt.NDArray[Any]
+    encode: Affine
+    latent: Callable[[int], Region]
+    feature_names: tuple[str, ...] | None = None
+    _regions: dict[int, Region] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_features(self) -> int:
+        """Number of raw input columns."""
+        return int(self.encode.matrix.shape[1])
 
     def region(self, label: object) -> Region:
         """Where the model predicts `label`, in raw inputs."""

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from evenhand.projection.engine import ACCURATE, Projector
-from evenhand.projection.result import Projection, Status
-from evenhand.projection.tables import CHUNK, Progress, as_table, in_chunks, project
+from evenhand.projection.result import VALID, Projection, Status
+from evenhand.projection.tables import CHUNK, Progress, as_table, count_jobs, in_chunks, project
 
-__all__ = ["ACCURATE", "CHUNK", "Progress", "Projection", "Projector", "Status", "as_table", "in_chunks", "project"]
+__all__ = [
+    "ACCURATE",
+    "CHUNK",
+    "VALID",
+    "Progress",
+    "Projection",
+    "Projector",
+    "Status",
+    "as_table",
+    "count_jobs",
+    "in_chunks",
+    "project",
+]

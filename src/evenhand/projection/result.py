@@ -21,6 +21,9 @@ class Status(enum.StrEnum):
     REJECTED = "rejected"
     FAILED = "failed"
     INVALID = "invalid"
+    LOCAL = "local"
+    MISSING = "missing"
+    SKIPPED = "skipped"
 
     @property
     def reason(self) -> str:
@@ -36,7 +39,12 @@ _REASONS = {
     Status.REJECTED: "The model's own predict does not confirm the target there, even well inside the region.",
     Status.FAILED: "No solver reached an answer that it could certify.",
     Status.INVALID: "The row holds NaN or infinity (or a number too large to compute with), so it has no distance.",
+    Status.LOCAL: "A point where the model predicts the target; nothing is proven about cheaper ones.",
+    Status.MISSING: "The search found no counterfactual, which does not prove that there is none.",
+    Status.SKIPPED: "The perturbed person's prediction differs from the original's, so the draw was set aside.",
 }
+# With these a counterfactual comes that the model's own predict has confirmed.
+VALID = (Status.OPTIMAL, Status.INACCURATE, Status.ALREADY, Status.LOCAL)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,101 @@
+"""A door for every other counterfactual tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from evenhand.distances import Cost, FloatArray, as_cost
+from evenhand.explainer import Answers, Explainer, unanswered
+from evenhand.models import Predictor, blackbox
+from evenhand.projection import Status
+
+Generator = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ExternalExplainer(Explainer):
+    """A fitted :class:`External`."""
+
+    view: Predictor
+    cost: Cost
+    function: Generator
+    threads: ClassVar[bool] = False  # other tools seldom expect more than one
+
+    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:  # noqa: ARG002 - others know no cutoff
+        answers = unanswered(X, np.full(len(X), k))
+        answers.floor[:] = 0.0  # another tool proves nothing
+        points = self._asked(X, k)
+        found = np.flatnonzero(np.isfinite(points).all(axis=1))
+        answers.status[:] = Status.MISSING
+        answers.status[found] = Status.REJECTED
+        rows = found[self._confirmed(points[found], k)]
+        answers.points[rows] = points[rows]
+        answers.cost[rows] = self.cost(points[rows], X[rows])
+        answers.status[rows] = Status.LOCAL
+        return answers
+
+    def _asked(self, X: FloatArray, k: int) -> FloatArray:
+        """What the function returns, in the model's columns and as numbers, or an error that says what is wrong."""
+        table = self.view.table(X)
+        given = self.function(table, self.view.classes[k])
+        if isinstance(given, pd.DataFrame):
+            given = self.view.columns(given)
+            points: FloatArray = given.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            try:
+                points = np.array(given, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"The generator's answer is no table of numbers: {error}") from error
+        if points.shape != X.shape:
+            raise ValueError(
+                f"The generator returned shape {points.shape} for {X.shape[0]} people with {X.shape[1]} features. "
+                "It has to return one counterfactual per person, in their order, with NaN for those who have none."
+            )
+        return points
+
+
+@dataclass(frozen=True)
+class External:
+    """Any other generator of counterfactuals, so that it can be measured like the library's own.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, target)`` returns a table like `X` with one counterfactual per row, and a row of NaN for people
+        who have none.  `X` is a DataFrame if the model was fitted with one, else an array; `target` is one label.
+    cost : {"l1", "l2"}, L1 or L2
+        What its counterfactuals are said to cost.
+
+    Notes
+    -----
+    Nothing is trusted: a counterfactual for which the model does not predict the target has the status "rejected" and
+    is counted as not found.  A valid one has the status "local".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=1000).fit(X, y)
+    >>> mean_of_class = External(lambda people, label: X[y == label].mean(axis=0) + 0 * people)
+    >>> mean_of_class.fit(model).explain(X[:2], target=1).status.tolist()
+    ['local', 'local']
+    """
+
+    function: Generator
+    cost: Cost | str = "l1"
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(
+                f"External wraps a function (X, target) -> counterfactuals, got {type(self.function).__name__}."
+            )
+
+    def fit(self, model: Any, X: Any = None, y: Any = None) -> ExternalExplainer:  # noqa: ARG002 - one interface
+        """Prepare explanations; `X` tells labels and columns of a model that does not say so itself."""
+        return ExternalExplainer(blackbox(model, X), as_cost(self.cost), self.function)

@@ -1,0 +1,310 @@
+"""Counterfactuals of any model, by minimising a loss plus the cost of the change: good, but never proven best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import optimize
+
+from evenhand.actionable import FIXED, Actionable, Limits
+from evenhand.distances import Cost, FloatArray, as_cost
+from evenhand.explainer import Answers, Explainer, unanswered
+from evenhand.models import Predictor, blackbox
+from evenhand.projection import Status, as_table
+
+Loss = Callable[[FloatArray, int], FloatArray]
+HALVINGS = 48  # of the line from a counterfactual to the person: down to the last digits of a float
+STRENGTHS = 6  # steps of the bisection for the strength
+DIFFERENCE = 1e-5  # of a feature's spread, for numeric gradients
+_scipy: Any = optimize.minimize  # its types are stricter than its documentation
+LEAST = 1e-12  # a probability whose logarithm is still of use
+
+
+def log_loss(scores: FloatArray, k: int) -> FloatArray:
+    """Minus the log of the probability that scores give to the k-th label."""
+    top = scores.max(axis=1, keepdims=True)
+    total: FloatArray = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0] - scores[:, k]
+    return total
+
+
+def hinge_loss(scores: FloatArray, k: int) -> FloatArray:
+    """By how much the k-th label's score fails to lead by one."""
+    lead = scores[:, k] - np.delete(scores, k, axis=1).max(axis=1)
+    short: FloatArray = np.maximum(0.0, 1.0 - lead)
+    return short
+
+
+def zero_one_loss(scores: FloatArray, k: int) -> FloatArray:
+    """One where another label has the largest score."""
+    wrong: FloatArray = (scores.argmax(axis=1) != k).astype(np.float64)
+    return wrong
+
+
+LOSSES: dict[str, Loss] = {"log": log_loss, "hinge": hinge_loss, "zero-one": zero_one_loss}
+
+
+@dataclass(frozen=True, eq=False)
+class PenalizedExplainer(Explainer):
+    """A fitted :class:`Penalized`."""
+
+    view: Predictor
+    cost: Cost
+    limits: Limits
+    scores: Callable[[FloatArray], FloatArray]
+    loss: Loss
+    strength: float | None
+    optimizer: str
+    restarts: int
+    gradient: Callable[[FloatArray, int], FloatArray] | None
+    people: FloatArray = field(repr=False)
+    labels: npt.NDArray[np.int64] = field(repr=False)
+    spread: FloatArray = field(repr=False)
+
+    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:  # noqa: ARG002 - nothing to prune with
+        answers = unanswered(X, np.full(len(X), k))
+        answers.floor[:] = 0.0  # a local search proves nothing
+        answers.status[:] = Status.MISSING
+        for row, x in enumerate(X):
+            point = self._search(x, k)
+            if point is not None:
+                answers.points[row] = point
+                answers.cost[row] = self.cost(point[None], x[None])[0]
+                answers.status[row] = Status.LOCAL
+        return answers
+
+    def _search(self, x: FloatArray, k: int) -> FloatArray | None:
+        """The cheapest valid point that was found for one person."""
+        starts = self._starts(x, k)
+        best = self._better(x, k, None, starts)
+        # The person itself is a start as well: the nearest boundary may be where nobody of the data is.
+        for start in (x, *starts[:1]) if self.restarts else (x,):
+            if self.strength is not None:
+                best = self._better(x, k, best, self._minimised(x, k, start, self.strength)[None])
+                continue
+            best = self._bisected(x, k, start, best)
+        for start in starts[1:]:
+            strength = self._first_strength(x, k, best) if self.strength is None else self.strength
+            best = self._better(x, k, best, self._minimised(x, k, start, strength)[None])
+        return best
+
+    def _bisected(self, x: FloatArray, k: int, start: FloatArray, best: FloatArray | None) -> FloatArray | None:
+        """Try strengths: stronger while the answer has the target, weaker while it has not."""
+        strength = self._first_strength(x, k, best)
+        low, high = 0.0, np.inf
+        point = start
+        for _ in range(STRENGTHS):
+            found = self._minimised(x, k, point, strength)
+            valid = bool(self._confirmed(found[None], k)[0])
+            if valid:
+                best = self._better(x, k, best, found[None])
+                low, point = strength, found
+            else:
+                high = strength
+            strength = strength * 4 if high == np.inf else strength / 4 if low == 0.0 else float(np.sqrt(low * high))
+        return best
+
+    def _first_strength(self, x: FloatArray, k: int, best: FloatArray | None) -> float:
+        """Loss and cost of the same size."""
+        loss = float(self.loss(self.scores(x[None]), k)[0])
+        cost = 1.0 if best is None else float(self.cost(best[None], x[None])[0])
+        return max(loss, 1e-3) / max(cost, 1e-12)
+
+    def _starts(self, x: FloatArray, k: int) -> FloatArray:
+        """The nearest training points that the model gives the label, within what may change."""
+        known = self.people[self.labels == k]
+        if not len(known) or not self.restarts:
+            return np.zeros((0, len(x)))
+        allowed = self.limits.snap(known, np.broadcast_to(x, known.shape)) if self.limits.any else known
+        near = np.argsort(self.cost(allowed, x[None]), kind="stable")[: self.restarts]
+        return allowed[near]
+
+    def _better(self, x: FloatArray, k: int, best: FloatArray | None, points: FloatArray) -> FloatArray | None:
+        """The cheapest of some points, pulled back onto the boundary, if it is cheaper than what is known."""
+        points = points[self._confirmed(points, k)]
+        if not len(points):
+            return best
+        pulled = self._pulled(x, points, k)
+        cost = self.cost(pulled, x[None])
+        i = int(np.argmin(cost))
+        if best is not None and float(self.cost(best[None], x[None])[0]) <= cost[i]:
+            return best
+        cheapest: FloatArray = pulled[i]
+        return cheapest
+
+    def _pulled(self, x: FloatArray, points: FloatArray, k: int) -> FloatArray:
+        """The points nearest to the person on the lines to it that still have the target, by halving."""
+        near, far = np.zeros(len(points)), np.ones(len(points))
+        for _ in range(HALVINGS):
+            middle = (near + far) / 2
+            inside = self._confirmed(self._between(x, points, middle), k)
+            far, near = np.where(inside, middle, far), np.where(inside, near, middle)
+        return self._between(x, points, far)
+
+    def _between(self, x: FloatArray, points: FloatArray, share: FloatArray) -> FloatArray:
+        at = np.where(share[:, None] == 1.0, points, x + share[:, None] * (points - x))
+        at = np.where(points == x, points, at)  # a feature that does not change keeps its last digit
+        return self.limits.snap(at, np.broadcast_to(x, at.shape)) if self.limits.any else at
+
+    def _minimised(self, x: FloatArray, k: int, start: FloatArray, strength: float) -> FloatArray:
+        """A local minimum of loss + strength * cost."""
+        free = np.flatnonzero(self.limits.directions != FIXED)
+        unit = self.spread[free]
+
+        def at(U: FloatArray) -> FloatArray:
+            points = np.repeat(x[None], len(U), axis=0)
+            points[:, free] += U * unit
+            return self.limits.snap(points, np.broadcast_to(x, points.shape)) if self.limits.any else points
+
+        def value(U: FloatArray) -> FloatArray:
+            points = at(U)
+            total: FloatArray = self.loss(self.scores(points), k) + strength * self.cost(points, x[None])
+            return total
+
+        def slope(u: FloatArray) -> FloatArray:
+            steps = DIFFERENCE * np.eye(len(u))
+            if self.gradient is not None:
+                by_loss = np.asarray(self.gradient(at(u[None]), k))[0][free] * unit
+                cost = self.cost(at(np.vstack([u + steps, u - steps])), x[None])
+                by_cost: FloatArray = (cost[: len(u)] - cost[len(u) :]) / (2 * DIFFERENCE)
+                total: FloatArray = by_loss + strength * by_cost
+                return total
+            around = value(np.vstack([u + steps, u - steps]))
+            change: FloatArray = (around[: len(u)] - around[len(u) :]) / (2 * DIFFERENCE)
+            return change
+
+        u0 = (start[free] - x[free]) / unit
+        if self.optimizer == "bfgs":
+            found = _scipy(lambda u: float(value(u[None])[0]), u0, jac=slope, method="BFGS", options={"maxiter": 60})
+        else:
+            size = max(0.5, float(np.abs(u0).max(initial=0.0)) / 2)
+            simplex = np.vstack([u0, u0 + size * np.eye(len(u0))])
+            options = {"maxfev": 60 * (len(u0) + 1), "initial_simplex": simplex, "adaptive": len(u0) > 4}
+            found = _scipy(lambda u: float(value(u[None])[0]), u0, method="Nelder-Mead", options=options)
+        point: FloatArray = at(np.asarray(found.x)[None])[0]
+        return point
+
+
+@dataclass(frozen=True)
+class Penalized:
+    """Counterfactuals of any model: minimise loss(model(x'), target) + strength * cost(x, x').
+
+    Where the library has no region for a model (forests, boosting, neural networks, kernel machines), this finds
+    counterfactuals by local search.  They are valid, and lie on the decision boundary, but a cheaper one may exist:
+    their status is "local".
+
+    Parameters
+    ----------
+    loss : {"auto", "log", "hinge", "zero-one"} or callable
+        How far a prediction is from the target.  "auto" is "log" for models with ``predict_proba``, "hinge" for those
+        with ``decision_function``, and "zero-one" for those with ``predict`` only.  A function ``loss(scores, k)``
+        gets scores of shape (n, n_classes), logs of probabilities or decision values, and returns one number per row.
+    cost : {"l1", "l2"}, L1 or L2
+        The cost of a change.
+    strength : float or "auto"
+        Weight of the cost; "auto" looks for the largest that still yields the target, by bisection.
+    optimizer : {"auto", "bfgs", "nelder-mead"}
+        "auto" is BFGS where the loss reacts to small changes, and Nelder-Mead where it is piecewise constant.
+    restarts : int
+        Training points of the target class, nearest first, to start from, besides the person itself.
+    gradient : callable, optional
+        ``gradient(X, k)`` of the loss, of shape (n, n_features); by differences if left out.
+    actionable : Actionable, optional
+        What a person can change.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = RandomForestClassifier(n_estimators=5, random_state=0).fit(X, y)
+    >>> Penalized(restarts=1).fit(model, X).explain(X[:1], target=1).status.tolist()
+    ['local']
+    """
+
+    loss: Literal["auto", "log", "hinge", "zero-one"] | Loss = "auto"
+    cost: Cost | str = "l1"
+    strength: float | Literal["auto"] = "auto"
+    optimizer: Literal["auto", "bfgs", "nelder-mead"] = "auto"
+    restarts: int = 3
+    gradient: Callable[[FloatArray, int], FloatArray] | None = None
+    actionable: Actionable | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.loss) and self.loss not in ("auto", *LOSSES):
+            raise ValueError(f"loss must be auto, {', '.join(LOSSES)} or a function, got {self.loss!r}.")
+        if self.optimizer not in ("auto", "bfgs", "nelder-mead"):
+            raise ValueError(f'optimizer must be "auto", "bfgs" or "nelder-mead", got {self.optimizer!r}.')
+        number = not isinstance(self.strength, str) and np.isfinite(self.strength) and self.strength > 0
+        if self.strength != "auto" and not number:
+            raise ValueError(f'strength must be a number > 0 or "auto", got {self.strength!r}.')
+        if self.restarts < 0:
+            raise ValueError(f"restarts must be >= 0, got {self.restarts}.")
+
+    def fit(self, model: Any, X: Any = None, y: Any = None) -> PenalizedExplainer:  # noqa: ARG002 - one interface
+        """Prepare explanations of a fitted model; `X` (n, n_features) is training data to start from."""
+        if X is None:
+            raise ValueError("Penalized needs training data to start its searches from: fit(model, X).")
+        seen = blackbox(model, X)
+        if len(seen.classes) < 2:
+            raise ValueError(f"The model knows one label only ({seen.classes[0]!r}): there is nothing to change to.")
+        table = as_table(seen.columns(X), seen.n_features)
+        table = table[np.isfinite(table).all(axis=1)]
+        if not len(table):
+            raise ValueError("Penalized needs at least one row of training data without missing values.")
+        names = seen.feature_names
+        if names is None and isinstance(X, pd.DataFrame):
+            names = tuple(X.columns)
+        limits = (Actionable() if self.actionable is None else self.actionable).limits(seen.n_features, names)
+        spread = table.std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        scores, kind = _scores(seen)
+        loss = self.loss if callable(self.loss) else LOSSES[kind if self.loss == "auto" else self.loss]
+        optimizer: str = self.optimizer
+        if optimizer == "auto":
+            optimizer = "bfgs" if self.gradient is not None or _reacts(scores, loss, table, spread) else "nelder-mead"
+        return PenalizedExplainer(
+            seen,
+            as_cost(self.cost),
+            limits,
+            scores,
+            loss,
+            None if self.strength == "auto" else float(self.strength),
+            optimizer,
+            int(self.restarts),
+            self.gradient,
+            table,
+            seen.positions(seen.predict(table)),
+            spread,
+        )
+
+
+def _scores(seen: Predictor) -> tuple[Callable[[FloatArray], FloatArray], str]:
+    """What the model says of each label, and the loss that goes with it."""
+    model, n_classes = seen.model, len(seen.classes)
+    if hasattr(model, "predict_proba"):
+        return lambda X: np.log(np.maximum(np.asarray(model.predict_proba(seen.table(X))), LEAST)), "log"
+    if hasattr(model, "decision_function"):
+
+        def decide(X: FloatArray) -> FloatArray:
+            values = np.asarray(model.decision_function(seen.table(X)), dtype=np.float64)
+            return np.column_stack([-values, values]) / 2 if values.ndim == 1 else values
+
+        if decide(np.zeros((1, seen.n_features))).shape[1] == n_classes:  # one against one has a value per pair
+            return decide, "hinge"
+    return lambda X: (seen.positions(seen.predict(X))[:, None] == np.arange(n_classes)).astype(np.float64), "zero-one"
+
+
+def _reacts(
+    scores: Callable[[FloatArray], FloatArray], loss: Loss, people: FloatArray, spread: FloatArray, most: int = 50
+) -> bool:
+    """Whether small changes of a person change the loss, for most people."""
+    some = people[np.linspace(0, len(people) - 1, min(most, len(people))).astype(np.intp)]
+    nudge = 1e-3 * spread * np.where(np.arange(some.shape[1]) % 2, 1.0, -1.0)
+    before, after = scores(some), scores(some + nudge)
+    changed = [loss(before, k) != loss(after, k) for k in range(before.shape[1])]
+    return bool(np.mean(changed) > 0.5)
