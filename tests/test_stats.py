@@ -56,7 +56,7 @@ def test_paired_intervals_hold_the_truth(statistic):
         person = np.repeat(np.arange(people), 5)
         size = np.exp(0.3 * rng.normal(size=people))[person]
         a = size * rng.chisquare(9, len(person))
-        return a, 0.8 * a + size * rng.chisquare(3, len(person)), person
+        return a, 1.2 * size * rng.chisquare(9, len(person)), person
 
     measure = {"median": np.median, "mean": np.mean}[statistic]
     a, b, _ = draw(np.random.default_rng(0), 1_000_000)
@@ -127,7 +127,7 @@ def test_quantile_of_a_resample_is_numpys_on_repeated_rows(rows, weights, level)
     repeated = np.repeat(values, weights[person])
     if len(repeated) == 0:
         return
-    ours = stats._Resampled(values, person, level).quantile(weights.astype(float))
+    ours = stats._Resampled(values, person, level).quantiles(weights[np.newaxis].astype(float))[0]
     assert ours == pytest.approx(np.quantile(repeated, level), rel=1e-9, abs=1e-9)
 
 
@@ -140,7 +140,7 @@ def test_quantile_of_a_resample_is_found_inside_and_outside_the_usual_range():
     usual = np.bincount(rng.integers(500, size=500), minlength=500)
     for weights in (usual, 1 * (np.arange(500) < 20), 1 * (np.arange(500) > 480)):
         expected = np.quantile(np.repeat(values, weights[person]), 0.5)
-        assert resampled.quantile(weights.astype(float)) == pytest.approx(expected, abs=1e-12)
+        assert resampled.quantiles(weights[np.newaxis].astype(float)) == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.lists(st.tuples(numbers | few_numbers, st.integers(0, 6)), min_size=2, max_size=30))
@@ -229,13 +229,16 @@ def test_signed_rank_is_scipys():
     assert signed_rank(sample) == scipy_stats.wilcoxon(sample, zero_method="pratt").pvalue
 
 
-@given(st.lists(few_numbers, min_size=1, max_size=9))
+@given(st.lists(few_numbers, min_size=1, max_size=6))
 def test_signed_rank_of_few_counts_the_signs(differences):
     sample = np.array(differences)
     ranks = scipy_stats.rankdata(np.abs(sample))[sample != 0]
+    if len(ranks) == 0:
+        assert signed_rank(sample) == 1.0
+        return
     signs = 1 - 2 * np.array(np.meshgrid(*[[0, 1]] * len(ranks))).reshape(len(ranks), -1)
     observed = abs(ranks @ np.sign(sample[sample != 0]))
-    expected = np.mean(np.abs(ranks @ signs) >= observed - 1e-9) if len(ranks) else 1.0
+    expected = np.mean(np.abs(ranks @ signs) >= observed - 1e-9)
     assert signed_rank(sample) == pytest.approx(expected)
 
 

@@ -7,6 +7,7 @@ from evenhand.actionable import Actionable
 from evenhand.certificate import Certificates, certify
 from evenhand.comparison import Comparison, compare
 from evenhand.density import HighDensity
+from evenhand.displays import CertificateDisplay, ComparisonDisplay, CounterfactualDisplay, InstabilityDisplay
 from evenhand.distances import L1, L2
 from evenhand.explainer import Explainer
 from evenhand.explanations import Explanations
@@ -30,10 +31,13 @@ __all__ = [
     "L2",
     "Actionable",
     "Affine",
+    "CertificateDisplay",
     "Certificates",
     "Closest",
     "Comparison",
+    "ComparisonDisplay",
     "ConvexSet",
+    "CounterfactualDisplay",
     "Ellipsoid",
     "Explainer",
     "Explanations",
@@ -41,6 +45,7 @@ __all__ = [
     "Gaussian",
     "HighDensity",
     "Instability",
+    "InstabilityDisplay",
     "Mask",
     "ModelView",
     "Neighbor",

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand.distances import FloatArray
-from evenhand.instability import MEASURES, Instability
+from evenhand.draws import MEASURES
+from evenhand.instability import Instability
 from evenhand.markup import framed
 from evenhand.stats import Interval, cluster_bootstrap, hodges_lehmann, paired_bootstrap, share_interval, signed_rank
 

@@ -195,7 +195,8 @@ def view(model: object) -> ModelView:
     """
     raise TypeError(
         f"evenhand has no decision region for {type(model).__name__}. Supported: {SUPPORTED}. "
-        "To add one, write a file with @view.register (CONTRIBUTING, 'How to add a model')."
+        "For any other model use Penalized(...).fit(model, X), which searches without a region. "
+        "To add a region, write a file with @view.register (CONTRIBUTING, 'How to add a model')."
     )
 
 

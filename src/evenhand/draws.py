@@ -1,0 +1,274 @@
+"""Perturb, explain again, measure: the draws behind :func:`instability`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from evenhand.distances import Distance, FloatArray
+from evenhand.explainer import Explainer, Flip
+from evenhand.perturbations import Perturbation, learned, perturbed
+from evenhand.projection import VALID, Progress, Status, as_table
+from evenhand.randomness import TARGET, Streams, identities, seed_of
+
+BLOCK = 128  # draws that share a stream of random numbers
+IN_CACHE = 65_536  # numbers to measure at a time
+CHANGED = 1e-9  # a feature whose change is a smaller part of it has not changed
+MEASURES = ("distance", "change_distance", "cost_gap", "jaccard", "amplification", "input_distance")
+
+
+class Draws(NamedTuple):
+    """Measurements of some people, arrays of shape (people, draws)."""
+
+    target: npt.NDArray[np.int64]
+    flipped: npt.NDArray[np.bool_]
+    status: npt.NDArray[np.str_]
+    input_distance: FloatArray
+    distance: FloatArray
+    change_distance: FloatArray
+    cost_gap: FloatArray
+    jaccard: FloatArray
+    amplification: FloatArray
+
+
+class Experiment:
+    """People, their explanations, and their streams of random numbers: everything that does not depend on a draw."""
+
+    def __init__(
+        self,
+        explainer: Explainer,
+        X: Any,
+        perturbation: Perturbation,
+        target: Any,
+        distance: Distance,
+        on_flip: Flip,
+        random_state: int | np.random.Generator | None,
+        n_jobs: int | None,
+        reference: Any,
+    ) -> None:
+        view = explainer.view
+        self.explainer, self.distance, self.on_flip, self.n_jobs = explainer, distance, on_flip, n_jobs
+        self.X = as_table(view.columns(X), view.n_features)
+        self.index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(self.X))
+        self.seed = seed_of(random_state)
+        self.streams, self.who = Streams(self.seed), identities(self.index)
+        known = self.X if reference is None else as_table(view.columns(reference), view.n_features)
+        self.perturbation = learned(perturbation, known[np.isfinite(known).all(axis=1)])
+        usable = np.isfinite(self.X).all(axis=1)
+        present = np.full(len(self.X), -1)
+        present[usable] = view.positions(view.predict(self.X[usable])) if usable.any() else -1
+        self.present = present
+        self.base = explainer.explain(self.X, self._targets(target), n_jobs=n_jobs)
+        # Again, last person first: whatever depends on the run or on its order shows.
+        again = explainer.explain(self.X[::-1], _reversed(self.base.target), n_jobs=n_jobs)
+        self.floor = np.full(len(self.X), np.nan)
+        both = self.base.valid & again.valid[::-1]
+        repeated = np.asarray(again.counterfactual)[::-1]
+        if both.any():
+            self.floor[both] = distance(np.asarray(self.base.counterfactual)[both], repeated[both])
+        self.goal = view.positions(np.where(self.base.valid, self.base.target, view.classes[0]))
+
+    def _targets(self, target: Any) -> Any:
+        """Targets per person; random ones from each person's own stream, so that they follow the person."""
+        classes = self.explainer.view.classes
+        if not (isinstance(target, str) and target == "random" and "random" not in classes.tolist()):
+            return target
+        drawn = [self.streams.of(person, TARGET).integers(0, len(classes) - 1) for person in self.who]
+        other = np.array(drawn, dtype=np.int64)
+        return classes[other + (other >= np.where(self.present < 0, len(classes), self.present))]
+
+    def measure(
+        self, draws: int, keep: bool, chunk_size: int, progress: Progress | None
+    ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        """Perturb everybody `draws` times: one row per person, and one per draw if they are to be kept."""
+        n = len(self.X)
+        tables, people = [self._table(slice(0, 0), draws, _no_draws(0, draws))], [_aggregate(_no_draws(0, draws))]
+        step = max(1, chunk_size // draws)
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            found = self._draws(rows, draws)
+            if keep:
+                tables.append(self._table(rows, draws, found))
+            people.append(_aggregate(found))
+            if progress is not None:
+                progress(rows.stop * draws, n * draws)
+        head = pd.DataFrame(
+            {
+                "person": self.index,
+                "target": self.base.target,
+                "status": self.base.status,
+                "cost": self.base.cost,
+                "floor": self.floor,
+                "draws": draws,
+            }
+        )
+        return pd.concat([head, _stacked(people)], axis=1), _stacked(tables) if keep else None
+
+    def _draws(self, rows: slice, draws: int) -> Draws:
+        """Perturb some people, explain them again, and measure."""
+        view = self.explainer.view
+        found = _no_draws(rows.stop - rows.start, draws)
+        found.status[:] = self.base.status[rows][:, None]
+        found.target[:] = self.goal[rows][:, None]
+        some = np.flatnonzero(self.base.valid[rows])
+        if not len(some):
+            return found
+        people = some + rows.start
+        moved = np.empty((len(some), draws, self.X.shape[1]))
+        for i, person in enumerate(people):
+            self._perturb(person, moved[i])
+        flat = moved.reshape(-1, moved.shape[2])
+        label = view.positions(view.predict(flat))
+        own = np.repeat(self.present[people], draws)
+        flipped = label != own
+        goal = np.repeat(self.goal[people], draws)
+        if self.on_flip == "swap":
+            goal = np.where(flipped, own, goal)
+        asked = ~flipped if self.on_flip == "skip" else np.ones(len(flat), dtype=bool)
+        if asked.all():
+            points, cost, _, status, _, _ = self.explainer.answer(flat, goal, label, n_jobs=self.n_jobs)
+        else:
+            status = np.full(len(flat), Status.SKIPPED.value, dtype="<U11")
+            points, cost = np.full(flat.shape, np.nan), np.full(len(flat), np.nan)
+            again = self.explainer.answer(flat[asked], goal[asked], label[asked], n_jobs=self.n_jobs)
+            points[asked], cost[asked], status[asked] = again.points, again.cost, again.status
+        shape = (len(some), draws)
+        found.flipped[some], found.target[some] = flipped.reshape(shape), goal.reshape(shape)
+        found.status[some] = status.reshape(shape)
+        found.cost_gap[some] = np.abs(cost.reshape(shape) - self.base.cost[people][:, None])
+        points = points.reshape(moved.shape)
+        step = max(1, IN_CACHE // (draws * moved.shape[2]))
+        for start in range(0, len(some), step):
+            part = slice(start, start + step)
+            self._measure(found, some[part], people[part], moved[part], points[part])
+        return found
+
+    def _measure(
+        self,
+        found: Draws,
+        some: npt.NDArray[np.intp],
+        people: npt.NDArray[np.intp],
+        moved: FloatArray,
+        points: FloatArray,
+    ) -> None:
+        """Distances of a few people's draws, arrays of shape (people, draws, features)."""
+        shape, dim = moved.shape[:2], moved.shape[2]
+        x0, cf0 = self.X[people], np.asarray(self.base.counterfactual)[people]
+
+        def between(a: FloatArray, b: FloatArray) -> FloatArray:
+            whole = np.ascontiguousarray(np.broadcast_to(a[:, None], b.shape)).reshape(-1, dim)
+            return np.asarray(self.distance(whole, b.reshape(-1, dim))).reshape(shape)
+
+        told0, told = cf0 - x0, points - moved
+        valid = ~np.isnan(points[:, :, 0])
+        if not valid.all():  # a user's own distance need not know NaN
+            points, told = np.where(valid[:, :, None], points, 0.0), np.where(valid[:, :, None], told, 0.0)
+        inputs = between(x0, moved)
+        distance = np.where(valid, between(cf0, points), np.nan)
+        found.input_distance[some], found.distance[some] = inputs, distance
+        found.change_distance[some] = np.where(valid, between(told0, told), np.nan)
+        overlap = _overlap(_changed(x0, told0)[:, None], _changed(moved, told))
+        found.jaccard[some] = np.where(valid, overlap, np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is undefined and stays NaN
+            found.amplification[some] = distance / inputs
+
+    def _perturb(self, person: int, into: FloatArray) -> None:
+        """All draws of one person, from streams that are its own."""
+        for block, start in enumerate(range(0, len(into), BLOCK)):
+            part = into[start : start + BLOCK]
+            part[:] = self.X[person]
+            part[:] = perturbed(self.perturbation, part, self.streams.of(self.who[person], block))
+
+    def _table(self, rows: slice, draws: int, found: Draws) -> pd.DataFrame:
+        n = rows.stop - rows.start
+        classes = self.explainer.view.classes
+        known = np.repeat(self.base.valid[rows], draws)
+        target = classes[found.target.ravel()]
+        if not known.all():  # nobody chose a label for people without an explanation
+            target = np.where(known, target.astype(object), np.repeat(self.base.target[rows], draws))
+        columns: dict[str, Any] = {
+            "person": self.index[rows].repeat(draws),
+            "draw": np.tile(np.arange(draws), n),
+            "target": target,
+            "flipped": found.flipped.ravel(),
+            "status": found.status.ravel(),
+        }
+        for name in ("input_distance", "distance", "change_distance", "cost_gap", "jaccard", "amplification"):
+            columns[name] = getattr(found, name).ravel()
+        return pd.DataFrame(columns)
+
+
+def _reversed(target: npt.NDArray[Any]) -> Any:
+    """Targets for the second run, last person first; people without a label get any, they have no explanation."""
+    known = np.array([label is not None for label in target])
+    if known.all():
+        return target[::-1]
+    if not known.any():
+        return None
+    return np.where(known, target, target[known][0])[::-1].tolist()
+
+
+def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """The parts as one table; the first, which is empty, only says what the columns are."""
+    return pd.concat(parts[1:], ignore_index=True) if len(parts) > 1 else parts[0]
+
+
+def _no_draws(n: int, draws: int) -> Draws:
+    nothing = [np.full((n, draws), np.nan) for _ in MEASURES]
+    return Draws(
+        np.zeros((n, draws), dtype=np.int64),
+        np.zeros((n, draws), dtype=bool),
+        np.full((n, draws), Status.MISSING.value, dtype="<U11"),
+        *nothing,
+    )
+
+
+def _changed(x: FloatArray, told: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which features people are told to change, up to rounding."""
+    size = np.abs(told)
+    room = np.maximum(CHANGED * np.abs(x), 1e-12 * size.max(axis=-1, initial=0.0, keepdims=True))
+    changed: npt.NDArray[np.bool_] = size > room
+    return changed
+
+
+def _overlap(a: npt.NDArray[np.bool_], b: npt.NDArray[np.bool_]) -> FloatArray:
+    """Jaccard index over the last axis; two people who are told to change nothing agree."""
+    union = (a | b).sum(axis=-1)
+    overlap: FloatArray = np.where(union == 0, 1.0, (a & b).sum(axis=-1) / np.maximum(union, 1))
+    return overlap
+
+
+def _aggregate(found: Draws) -> pd.DataFrame:
+    """One row per person."""
+    valid = np.isin(found.status, VALID)
+    columns: dict[str, Any] = {
+        "flips": found.flipped.sum(axis=1),
+        "skipped": (found.status == Status.SKIPPED).sum(axis=1),
+        "found": valid.sum(axis=1),
+    }
+    for name in MEASURES:
+        columns[name] = _over_draws(getattr(found, name), lambda part: part.mean(axis=1))
+    columns["distance_median"] = _over_draws(found.distance, lambda part: np.median(part, axis=1))
+    columns["distance_p95"] = _over_draws(found.distance, lambda part: np.quantile(part, 0.95, axis=1))
+    columns["distance_max"] = _over_draws(found.distance, lambda part: part.max(axis=1))
+    columns["distance_std"] = _over_draws(
+        found.distance, lambda part: part.std(axis=1, ddof=1) if part.shape[1] > 1 else np.full(len(part), np.nan)
+    )
+    columns["amplification_max"] = _over_draws(found.amplification, lambda part: part.max(axis=1))
+    return pd.DataFrame(columns)
+
+
+def _over_draws(values: FloatArray, statistic: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """A statistic of each row's numbers, NaN for a row without any: whole tables at once, odd rows one by one."""
+    found = np.full(len(values), np.nan)
+    missing = np.isnan(values)
+    whole = ~missing.any(axis=1)
+    if whole.any():
+        found[whole] = statistic(values[whole])
+    for row in np.flatnonzero(~whole & ~missing.all(axis=1)):
+        found[row] = statistic(values[row][~missing[row]][None])[0]
+    return found
