@@ -169,6 +169,16 @@ def test_seed_decides():
     assert first["p95"] != cluster_bootstrap(values, person, ALL, seed=4, resamples=100)["p95"]
 
 
+def test_how_many_resamples_are_done_at_once_does_not_matter(monkeypatch):
+    values, person = person_effect(np.random.default_rng(7), 51)
+    together = cluster_bootstrap(values, person, ALL), paired_bootstrap(values, values**2, person, "median")
+    monkeypatch.setattr(stats, "_BLOCK", 1)
+    alone = cluster_bootstrap(values, person, ALL), paired_bootstrap(values, values**2, person, "median")
+    for name in ALL:
+        assert together[0][name] == pytest.approx(alone[0][name])
+    assert together[1] == pytest.approx(alone[1])
+
+
 def test_more_confidence_is_a_wider_interval_and_codes_may_have_gaps():
     values, person = person_effect(np.random.default_rng(8), 50)
     narrow = cluster_bootstrap(values, person, ALL, confidence=0.5)

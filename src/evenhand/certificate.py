@@ -24,8 +24,7 @@ from evenhand.distances import FloatArray
 from evenhand.exact import GUARD, RegionExplainer
 from evenhand.explainer import Explainer, Flip
 from evenhand.markup import framed
-from evenhand.projection import Projector, Status, as_table, project
-from evenhand.sets import Region
+from evenhand.projection import Status, as_table, project
 
 ROOM = 1e-9  # projections of a person that differ by a smaller part of its size are the same
 SHOWN = (0.5, 0.25, 0.1)
@@ -225,11 +224,10 @@ def _pieces(
     regions = {int(k): explainer.region(int(k)) for k in np.unique(aim[valid])}
     width = max((len(region.pieces) for region in regions.values()), default=0)
     distances, jumps = np.full((len(X), width), np.inf), np.zeros((len(X), width))
-    limits = explainer.limits
     for k, region in regions.items():
         rows = np.flatnonzero(valid & (aim == k))
-        for i, piece in enumerate(region.pieces):
-            found = Projector(Region((piece,)), explainer.cost, limits.directions, limits.box).project(X[rows], GUARD)
+        for i, projector in explainer.pieces(region, X[rows]):
+            found = projector.project(X[rows], GUARD)
             reached = ~np.isnan(found.cost)
             distances[rows[reached], i] = found.cost[reached] - found.gap[reached]
             jumps[rows[reached], i] = explainer.cost(found.points[reached], told[rows[reached]])

@@ -17,6 +17,7 @@ from evenhand.comparison import Comparison
 from evenhand.distances import FloatArray
 from evenhand.explanations import Explanations
 from evenhand.instability import Instability
+from evenhand.markup import short
 
 INK, MUTED, LINE, ZONE = "#1B1F24", "#59626D", "#C3C8C6", "#E7EAE5"
 # Colour, marker and line style together tell methods apart, also without colour.
@@ -45,7 +46,7 @@ class _Display:
             ax.spines[side].set_visible(False)
         for side in ("left", "bottom"):
             ax.spines[side].set_color(LINE)
-        ax.tick_params(colors=MUTED, labelsize=9, length=3)
+        ax.tick_params(which="both", colors=MUTED, labelsize=9, length=3)
         return ax
 
     @staticmethod
@@ -276,11 +277,11 @@ class CounterfactualDisplay(_Display):
         size = change / np.where(spread > 0, spread, 1.0)
         order = [int(j) for j in np.argsort(-np.abs(size), kind="stable") if change[j] != 0]
         shown = order[:MOST_FEATURES]
-        person, target = str(before.index[row]), str(explanations.target[row])
+        person, target = short(before.index[row]), short(explanations.target[row])
         return cls(
             names=[str(before.columns[j]) for j in shown],
             changes=size[shown],
-            words=[f"{before.iloc[row, j]:.4g} → {after.iloc[row, j]:.4g}" for j in shown],
+            words=[f"{short(before.iloc[row, j])} → {short(after.iloc[row, j])}" for j in shown],
             title=f"Person {person}: what would have to change for {target}",
             left_out=len(order) - len(shown),
         ).plot(ax=ax)

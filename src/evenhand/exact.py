@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.actionable import Limits
+from evenhand.actionable import FREE, Limits
 from evenhand.distances import Cost, FloatArray
 from evenhand.explainer import Answers, Explainer, unanswered
 from evenhand.models import ModelView
@@ -92,3 +92,17 @@ class RegionExplainer(Explainer):
             region = self.region(k).shrink(margin, self.cost) if margin > 0 else self.region(k)
             self._projectors[k, margin] = Projector(region, self.cost, self.limits.directions, self.limits.box)
         return self._projectors[k, margin]
+
+    def pieces(self, region: Region, X: FloatArray) -> Iterator[tuple[int, Projector]]:
+        """Projectors onto the pieces of a region, one by one, without those that are proven to be empty.
+
+        A leaf and an ellipsoid often do not meet.  To prove that is slow, and the same for everybody, as long as
+        everybody may change the same columns to the same values.
+        """
+        limits = self.limits
+        same_for_all = (limits.directions == FREE).all()
+        for i, piece in enumerate(region.pieces):
+            projector = Projector(Region((piece,)), self.cost, limits.directions, limits.box)
+            if same_for_all and len(X) > 1 and projector.project(X[:1]).status[0] == Status.UNREACHABLE:
+                continue
+            yield i, projector

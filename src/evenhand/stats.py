@@ -172,8 +172,8 @@ def hodges_lehmann(differences: npt.ArrayLike) -> float:
 def signed_rank(differences: npt.ArrayLike) -> float:
     """Two-sided p-value of Wilcoxon's signed-rank test, one difference per person.
 
-    Zeros take part in the ranking and have no sign (Pratt): leaving them out first would let a few small differences
-    among many zeros look like strong evidence. All zero gives 1.0, no differences give NaN.
+    Zeros are ranked with the others and dropped afterwards (Pratt): dropped before, a larger shift could come out as
+    weaker evidence. All zero gives 1.0, no differences give NaN.
 
     Examples
     --------

@@ -128,19 +128,18 @@ def _cheapest(
     plain: RegionExplainer, region: Region, k: int, people: FloatArray, room: float
 ) -> tuple[ConvexSet, dict[str, Any]]:
     """The piece that costs people least on average, and what it costs them relative to the closest answer."""
-    limits = plain.limits
     closest = _costs(plain, plain.view.region(plain.view.classes[k]), people)
     best, best_cost, best_rank, at = None, np.full(len(people), np.nan), (1.0, np.inf), -1
-    for i, piece in enumerate(region.pieces):
-        inner = piece.shrink(room, plain.cost)
-        found = Projector(Region((inner,)), plain.cost, limits.directions, limits.box).project(people, GUARD)
+    inner = region.shrink(room, plain.cost)
+    for i, projector in plain.pieces(inner, people):
+        found = projector.project(people, GUARD)
         reached = ~np.isnan(found.cost)
         if not reached.any():
             continue
         # First whom it reaches at all (immutable columns may keep people away), then what it costs them.
         rank = (float((~reached).mean()), float(found.cost[reached].mean()))
         if best is None or rank < best_rank:
-            best, best_cost, best_rank, at = inner, found.cost, rank, i
+            best, best_cost, best_rank, at = inner.pieces[i], found.cost, rank, i
     if best is None:
         label = plain.view.classes[k]
         raise ValueError(

@@ -1,0 +1,279 @@
+"""Certificates hold against search, brute force and the theory, and are not vacuous."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from evenhand import (
+    GLVQ,
+    L1,
+    L2,
+    Actionable,
+    Closest,
+    HighDensity,
+    Penalized,
+    Plausible,
+    Region,
+    Steady,
+    certify,
+    project,
+    worst_case,
+)
+
+DATA = {"wine": (load_wine, 6), "breast cancer": (load_breast_cancer, 5), "digits": (load_digits, 20)}
+MODELS = {
+    "softmax": lambda: LogisticRegression(max_iter=500),
+    "tree": lambda: DecisionTreeClassifier(max_depth=7, random_state=0),
+    "glvq": lambda: GLVQ(prototypes_per_class=3, random_state=0),
+}
+
+
+@functools.cache
+def fitted(data: str, kind: str, pca: bool):
+    load, k = DATA[data]
+    X, y = load(return_X_y=True)
+    steps = [StandardScaler(), *([PCA(k, random_state=0)] if pca else []), MODELS[kind]()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return make_pipeline(*steps).fit(X, y), X, y
+
+
+@functools.cache
+def explained(data: str, kind: str, pca: bool, method: str):
+    """An explainer whose cost is in standard deviations."""
+    model, X, y = fitted(data, kind, pca)
+    spread = X.std(axis=0)
+    cost = L2(weights=1 / np.where(spread > 0, spread, 1.0) ** 2)
+    if method == "closest":
+        return Closest(cost).fit(model), X
+    if method == "steady":
+        return Steady(cost=cost).fit(model, X), X
+    return Plausible(HighDensity(components=[2]), cost).fit(model, X, y), X
+
+
+CASES = [(data, kind, pca) for data in DATA for kind in MODELS for pca in (False, True)]
+
+
+@pytest.mark.parametrize("method", ["closest", "plausible"])
+@pytest.mark.parametrize(("data", "kind", "pca"), CASES)
+def test_no_search_beats_a_certificate(data, kind, pca, method) -> None:
+    """Law 8: 36 cases x 35 people x 8 radii, 10,080 pairs; with flips, and only where the target is kept."""
+    explainer, X = explained(data, kind, pca, method)
+    people = X[:: max(1, len(X) // 35)][:35]
+    proven = certify(explainer, people)
+    assert np.isfinite(proven.cost).all()
+    reached = 0
+    for i, radius in enumerate((0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)):
+        found = worst_case(explainer, people, radius, restarts=4, rounds=4, random_state=i).table
+        bound = found["bound"].to_numpy()
+        distance = found["distance"].to_numpy()
+        assert_allclose(bound, proven.bound(radius))
+        size = explainer.cost(people, np.zeros(people.shape[1]))
+        assert (distance <= bound + 1e-9 * size + 1e-7 * radius).all()
+        # Past the label's radius nothing is promised, and only there a prediction may change.
+        assert np.isinf(bound[found["flipped"]]).all()
+        assert (np.isinf(bound) == (radius >= proven.label_radius)).all()
+        reached += int(np.isfinite(bound).sum())
+        if radius not in (0.1, 0.8):
+            continue
+        kept = worst_case(explainer, people, radius, on_flip="keep", restarts=3, rounds=2, random_state=i).table
+        limit = proven.bound(radius, on_flip="keep")
+        assert (kept["distance"] <= limit + 1e-9 * size + 1e-7 * radius).all()
+    assert reached > 35
+
+
+@pytest.mark.parametrize(("data", "kind", "pca"), CASES)
+def test_certificates_are_not_vacuous(data, kind, pca) -> None:
+    """Within the stability radius at least half of the people have a worst case of 90 % of the bound."""
+    explainer, X = explained(data, kind, pca, "closest")
+    people = X[:: max(1, len(X) // 60)][:60]
+    proven = certify(explainer, people)
+    radius = 0.5 * np.minimum(proven.stability_radius, proven.label_radius)
+    able = radius > 1e-9
+    assert able.mean() > 0.5
+    found = worst_case(explainer, people[able], radius[able], random_state=0).table
+    assert_allclose(found["bound"], radius[able], rtol=1e-6)
+    assert (found["reached"] >= 0.9).mean() >= 0.5
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_rival_piece_is_what_ends_the_radius(kind) -> None:
+    """The radius against brute force over pieces, each projected onto by itself."""
+    explainer, X = explained("wine", kind, False, "closest")
+    people = X[::9]
+    proven = certify(explainer, people, target=1)
+    region = explainer.view.region(1)
+    costs, points = [], []
+    for piece in region.pieces:
+        found = project(people, Region([piece]), explainer.cost)
+        costs.append(found.cost)
+        points.append(found.points)
+    costs, points = np.array(costs), np.array(points)
+    for q in range(len(people)):
+        if proven.status[q] != "optimal":
+            continue
+        order = np.argsort(costs[:, q])
+        best = order[0]
+        others = [k for k in order[1:] if explainer.cost(points[k, q], points[best, q])[0] > 1e-6]
+        lead = min((costs[k, q] for k in others), default=np.inf) - costs[best, q]
+        assert proven.stability_radius[q] == pytest.approx(lead / 2, rel=1e-6, abs=1e-8)
+        for eps in (0.01, 0.3, 1.0, 5.0):
+            near = [k for k in order if costs[k, q] <= costs[best, q] + 2 * eps]
+            jump = max(explainer.cost(points[k, q], points[best, q])[0] for k in near)
+            expected = min(eps + jump, 2 * eps + 2 * costs[best, q])
+            assert proven.bound(eps, "skip")[q] == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+
+def test_label_radius_is_the_closest_counterfactual_of_all_labels() -> None:
+    for kind in MODELS:
+        explainer, X = explained("wine", kind, False, "plausible")
+        closest, _ = explained("wine", kind, False, "closest")
+        people = X[::11]
+        proven = certify(explainer, people, target="random", random_state=0)
+        assert_allclose(proven.label_radius, closest.explain(people).cost, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("cost", ["l1", "mad"])
+def test_l1_certifies_the_piece_and_says_so(cost) -> None:
+    model, X, _ = fitted("wine", "tree", False)
+    norm = L1() if cost == "l1" else L1.mad(X)
+    explainer = Closest(norm).fit(model)
+    people = X[::5]
+    proven = certify(explainer, people)
+    assert "piece" in proven.statement
+    assert "no factor 1" in proven.statement
+    region = {label: explainer.view.region(label) for label in explainer.view.classes}
+    rng = np.random.default_rng(0)
+    for eps in (0.01, 0.1, 1.0, 10.0):
+        assert_allclose(proven.bound(eps, "skip"), 2 * eps + 2 * proven.cost)
+        found = worst_case(explainer, people, eps, random_state=0).table
+        assert (found["distance"] <= found["bound"] * (1 + 1e-9)).all()
+        for q in np.flatnonzero(np.minimum(proven.stability_radius, proven.label_radius) > eps):
+            direction = rng.normal(size=(20, X.shape[1]))
+            moved = people[q] + eps * direction / norm(direction, np.zeros(X.shape[1]))[:, None]
+            there = project(np.vstack([people[q], moved]), region[proven.target[q]], norm)
+            assert (there.piece == there.piece[0]).all()
+
+
+def test_every_model_and_method_can_be_certified() -> None:
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    models = [*(make() for make in MODELS.values()), NearestCentroid(), KNeighborsClassifier(1)]
+    for model in models:
+        model.fit(X, y)
+        for method in (Closest("l2"), Plausible(HighDensity(components=[1]), "l2"), Steady(), Closest("l1")):
+            proven = certify(method.fit(model, X, y), X[::20])
+            assert (proven.stability_radius >= 0).all()
+            assert (proven.label_radius >= 0).all()
+            assert (proven.bound(0.05)[proven.label_radius > 0.05] >= 0.05 * (1 - 1e-12)).all()
+
+
+def test_steady_is_certified_at_any_distance() -> None:
+    explainer, X = explained("wine", "tree", False, "steady")
+    proven = certify(explainer, X[::10])
+    assert np.isinf(proven.stability_radius).all()
+    assert_allclose(proven.bound(7.0, on_flip="keep"), 7.0, rtol=1e-6)
+
+
+def test_immutable_columns() -> None:
+    """The certificate is for perturbations of the other columns, and so is the search."""
+    model, X, _ = fitted("wine", "glvq", False)
+    explainer = Closest("l2", actionable=Actionable(immutable=[0, 5, 12])).fit(model)
+    people = X[::9]
+    proven = certify(explainer, people)
+    assert "immutable" in proven.statement
+    for radius in (0.1, 0.5, 3.0):
+        found = worst_case(explainer, people, radius, random_state=1)
+        rows = (found.table["status"] == "optimal").to_numpy()
+        assert (found.perturbed[:, [0, 5, 12]] == people[:, [0, 5, 12]]).all()
+        assert (found.table["distance"][rows] <= found.table["bound"][rows] + 1e-7 * radius).all()
+
+
+def test_people_who_need_no_change_and_people_who_have_no_explanation() -> None:
+    model, X, _ = fitted("wine", "softmax", False)
+    people = X[:4].copy()
+    people[2, 3] = np.nan
+    frame = pd.DataFrame(people, index=list("abcd"))
+    for method in (Closest("l2"), Plausible(HighDensity(components=[1]), "l2")):
+        explainer = method.fit(model, X)
+        proven = certify(explainer, frame, target=model.predict(X[:1])[0])
+        assert list(proven.person) == list("abcd")
+        assert proven.status[2] == "invalid"
+        assert np.isnan(proven.bound(0.1)[2])
+        assert np.isnan(proven.stability_radius[2])
+        assert proven.status[0] == "already"
+        small = 0.5 * proven.label_radius[0]
+        assert proven.bound(small)[0] == pytest.approx(small)
+        assert proven.share(0.0) == 0.75
+        assert list(proven.to_frame().index) == list("abcd")
+        assert "<table" in proven._repr_html_()
+
+
+def test_what_cannot_be_certified_says_why() -> None:
+    model, X, _ = fitted("wine", "softmax", False)
+    with pytest.raises(ValueError, match="only increase"):
+        certify(Closest("l2", actionable=Actionable(increase=[0])).fit(model), X[:2])
+    forest = Penalized(restarts=0).fit(model, X)
+    with pytest.raises(TypeError, match="Closest, Plausible, Steady"):
+        certify(forest, X[:2])
+    proven = certify(Closest("l2").fit(model), X[:2])
+    for eps in (-1.0, np.nan, [0.1, 0.1, 0.1]):
+        with pytest.raises(ValueError, match="eps"):
+            proven.bound(eps)
+    with pytest.raises(ValueError, match="on_flip"):
+        proven.bound(0.1, on_flip="never")
+
+
+def test_worst_case_finds_a_jump_that_is_known() -> None:
+    """Two boxes on either side: a person just left of the middle is led to the left one, until it is pushed over."""
+    X = np.array([[-2.0], [-1.5], [-0.5], [0.5], [1.5], [2.0]])
+    model = DecisionTreeClassifier(random_state=0).fit(X, [1, 1, 0, 0, 1, 1])
+    explainer = Closest("l2").fit(model)
+    person = np.array([[-0.05]])
+    assert certify(explainer, person).stability_radius[0] == pytest.approx(0.05)
+    small = worst_case(explainer, person, 0.04).table
+    large = worst_case(explainer, person, 0.06).table
+    assert small["distance"].item() == pytest.approx(0.0, abs=1e-9)
+    assert large["distance"].item() == pytest.approx(2.0)
+    assert large["bound"].item() == pytest.approx(2 * 0.06 + 2 * 0.95)  # less than 0.06 + 2
+
+
+def test_worst_case_of_any_method() -> None:
+    """A method that proves nothing has no bound, and two runs agree whatever the order."""
+    model, X, _ = fitted("wine", "softmax", True)
+    explainer = Penalized(cost="l2", restarts=1, strength=0.1).fit(model, X)
+    found = worst_case(explainer, X[:2], 0.5, restarts=2, rounds=1).table
+    assert found["bound"].isna().all()
+    assert (found["distance"] > 0).all()
+    exact = Closest("l2").fit(model)
+    frame = pd.DataFrame(X[:6], index=list("abcdef"))
+    one = worst_case(exact, frame, 0.5, random_state=4).table.set_index("person")
+    other = worst_case(exact, frame[::-1], 0.5, random_state=4).table.set_index("person").loc[one.index]
+    assert_allclose(one["distance"], other["distance"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{"radius": 0.0}, {"radius": [1.0, 2.0]}, {"restarts": 0}, {"on_flip": "x"}])
+def test_bad_searches(options) -> None:
+    model, X, _ = fitted("wine", "softmax", False)
+    with pytest.raises(ValueError, match=r"radius|restarts|on_flip"):
+        worst_case(Closest("l2").fit(model), X[:3], **{"radius": 0.1} | options)
+
+
+def test_nobody_to_certify() -> None:
+    model, X, _ = fitted("wine", "softmax", False)
+    assert len(certify(Closest("l2").fit(model), X[:0])) == 0
+    assert len(worst_case(Closest("l2").fit(model), X[:0], 0.1).table) == 0
