@@ -35,6 +35,7 @@ format: .venv/.installed-dev
 
 bench: .venv/.installed-dev
 	$(PY) bench/bench.py
+	$(PY) bench/robustness.py
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

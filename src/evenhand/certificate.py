@@ -24,7 +24,7 @@ from evenhand.distances import FloatArray
 from evenhand.exact import GUARD, RegionExplainer
 from evenhand.explainer import Explainer, Flip
 from evenhand.markup import framed
-from evenhand.projection import Status, as_table, project
+from evenhand.projection import CHUNK, Projection, Status, as_table, in_chunks
 
 ROOM = 1e-9  # projections of a person that differ by a smaller part of its size are the same
 SHOWN = (0.5, 0.25, 0.1)
@@ -248,13 +248,22 @@ def _label_radii(
     present = np.full(len(X), -1)
     present[valid] = view.positions(view.predict(X[valid])) if valid.any() else -1
     other, target = np.full(len(X), np.inf), np.full(len(X), np.inf)
-    for k, label in enumerate(view.classes):
+    for k in range(len(view.classes)):
         rows = np.flatnonzero(valid & (present != k))
         if not len(rows):
             continue
-        found = project(X[rows], view.region(label), explainer.cost, n_jobs=n_jobs)
-        away = np.where(np.isnan(found.cost), np.inf, found.cost - found.gap) * (1.0 - ROOM)
-        away[found.status == Status.FAILED] = 0.0
+        projector = explainer.free_projector(k)
+        # A region that is farther away than another one does not matter, unless it is the target's.
+        cutoff = np.where(aim[rows] == k, np.inf, other[rows])
+        away = np.full(len(rows), np.inf)
+
+        def work(part: slice, rows: Any = rows, cutoff: Any = cutoff, projector: Any = projector) -> Projection:
+            found: Projection = projector.project(X[rows[part]], 0.0, cutoff[part])
+            return found
+
+        for part, found in in_chunks(work, len(rows), n_jobs, CHUNK, None):
+            away[part] = np.where(np.isnan(found.cost), np.inf, found.cost - found.gap) * (1.0 - ROOM)
+            away[part][found.status == Status.FAILED] = 0.0
         other[rows] = np.minimum(other[rows], away)
         target[rows] = np.where(aim[rows] == k, away, target[rows])
     if _own_region(explainer):

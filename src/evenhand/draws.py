@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.distances import Distance, FloatArray
-from evenhand.explainer import Explainer, Flip
+from evenhand.explainer import LARGEST, Answers, Explainer, Flip
 from evenhand.perturbations import Perturbation, learned, perturbed
 from evenhand.projection import VALID, Progress, Status, as_table
 from evenhand.randomness import TARGET, Streams, identities, seed_of
+from evenhand.targets import FIRST_DRAW, read_targets
 
 BLOCK = 128  # draws that share a stream of random numbers
 IN_CACHE = 65_536  # numbers to measure at a time
@@ -35,8 +36,26 @@ class Draws(NamedTuple):
     amplification: FloatArray
 
 
+class _Group(NamedTuple):
+    """Some people as they are: what the model says, and what they are told."""
+
+    rows: slice
+    present: npt.NDArray[np.int64]
+    base: Answers
+    floor: FloatArray  # how far a second run differs
+    valid: npt.NDArray[np.bool_]
+
+    def part(self, start: int, stop: int) -> _Group:
+        """Some of these people."""
+        few = slice(start, min(stop, len(self.valid)))
+        rows = slice(self.rows.start + few.start, self.rows.start + few.stop)
+        points, cost, gap, status, label, floor = self.base
+        base = Answers(points[few], cost[few], gap[few], status[few], label[few], floor[few])
+        return _Group(rows, self.present[few], base, self.floor[few], self.valid[few])
+
+
 class Experiment:
-    """People, their explanations, and their streams of random numbers: everything that does not depend on a draw."""
+    """People, what they aim at, and their streams of random numbers: everything that does not depend on a draw."""
 
     def __init__(
         self,
@@ -58,74 +77,67 @@ class Experiment:
         self.streams, self.who = Streams(self.seed), identities(self.index)
         known = self.X if reference is None else as_table(view.columns(reference), view.n_features)
         self.perturbation = learned(perturbation, known[np.isfinite(known).all(axis=1)])
-        usable = np.isfinite(self.X).all(axis=1)
-        present = np.full(len(self.X), -1)
-        present[usable] = view.positions(view.predict(self.X[usable])) if usable.any() else -1
-        self.present = present
-        self.base = explainer.explain(self.X, self._targets(target), n_jobs=n_jobs)
-        # Again, last person first: whatever depends on the run or on its order shows.
-        again = explainer.explain(self.X[::-1], _reversed(self.base.target), n_jobs=n_jobs)
-        self.floor = np.full(len(self.X), np.nan)
-        both = self.base.valid & again.valid[::-1]
-        repeated = np.asarray(again.counterfactual)[::-1]
-        if both.any():
-            self.floor[both] = distance(np.asarray(self.base.counterfactual)[both], repeated[both])
-        self.goal = view.positions(np.where(self.base.valid, self.base.target, view.classes[0]))
-
-    def _targets(self, target: Any) -> Any:
-        """Targets per person; random ones from each person's own stream, so that they follow the person."""
-        classes = self.explainer.view.classes
-        if not (isinstance(target, str) and target == "random" and "random" not in classes.tolist()):
-            return target
-        drawn = [self.streams.of(person, TARGET).integers(0, len(classes) - 1) for person in self.who]
-        other = np.array(drawn, dtype=np.int64)
-        return classes[other + (other >= np.where(self.present < 0, len(classes), self.present))]
+        self.codes = read_targets(target, view, len(self.X), self.seed)
+        if (self.codes <= FIRST_DRAW).any():  # a random target comes from the person's own stream, and follows it
+            others = len(view.classes) - 1
+            drawn = [self.streams.of(person, TARGET).integers(0, others) for person in self.who]
+            self.codes = FIRST_DRAW - np.array(drawn, dtype=np.int64)
 
     def measure(
         self, draws: int, keep: bool, chunk_size: int, progress: Progress | None
     ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
         """Perturb everybody `draws` times: one row per person, and one per draw if they are to be kept."""
         n = len(self.X)
-        tables, people = [self._table(slice(0, 0), draws, _no_draws(0, draws))], [_aggregate(_no_draws(0, draws))]
+        nobody, nothing = self._group(slice(0, 0)), _no_draws(0, draws)
+        tables, people = [self._table(nobody, nothing)], [self._people(nobody, nothing)]
         step = max(1, chunk_size // draws)
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
-            found = self._draws(rows, draws)
-            if keep:
-                tables.append(self._table(rows, draws, found))
-            people.append(_aggregate(found))
-            if progress is not None:
-                progress(rows.stop * draws, n * draws)
-        head = pd.DataFrame(
-            {
-                "person": self.index,
-                "target": self.base.target,
-                "status": self.base.status,
-                "cost": self.base.cost,
-                "floor": self.floor,
-                "draws": draws,
-            }
-        )
-        return pd.concat([head, _stacked(people)], axis=1), _stacked(tables) if keep else None
+        for first in range(0, n, chunk_size):
+            whole = self._group(slice(first, min(first + chunk_size, n)))
+            for start in range(0, len(whole.valid), step):
+                group = whole.part(start, start + step)
+                found = self._draws(group, draws)
+                if keep:
+                    tables.append(self._table(group, found))
+                people.append(self._people(group, found))
+                if progress is not None:
+                    progress(group.rows.stop * draws, n * draws)
+        return _stacked(people), _stacked(tables) if keep else None
 
-    def _draws(self, rows: slice, draws: int) -> Draws:
+    def _group(self, rows: slice) -> _Group:
+        """Explain some people, twice."""
+        view, X, codes = self.explainer.view, self.X[rows], self.codes[rows]
+        usable = (np.abs(X) < LARGEST).all(axis=1)
+        present = np.full(len(X), -1)
+        if usable.any():
+            present[usable] = view.positions(view.predict(X[usable]))
+        base = self.explainer.answer(X, codes, present, n_jobs=self.n_jobs)
+        valid = np.isin(base.status, VALID)
+        floor = np.full(len(X), np.nan)
+        some = np.flatnonzero(valid)[::-1]  # last person first: whatever depends on the run or on its order shows
+        again = self.explainer.answer(X[some], base.label[some], present[some], n_jobs=self.n_jobs)
+        both = np.isin(again.status, VALID)
+        if both.any():
+            floor[some[both]] = self.distance(base.points[some[both]], again.points[both])
+        return _Group(rows, present, base, floor, valid)
+
+    def _draws(self, group: _Group, draws: int) -> Draws:
         """Perturb some people, explain them again, and measure."""
-        view = self.explainer.view
-        found = _no_draws(rows.stop - rows.start, draws)
-        found.status[:] = self.base.status[rows][:, None]
-        found.target[:] = self.goal[rows][:, None]
-        some = np.flatnonzero(self.base.valid[rows])
+        view, base = self.explainer.view, group.base
+        found = _no_draws(len(group.valid), draws)
+        found.status[:] = base.status[:, None]
+        found.target[:] = base.label[:, None]
+        some = np.flatnonzero(group.valid)
         if not len(some):
             return found
-        people = some + rows.start
-        moved = np.empty((len(some), draws, self.X.shape[1]))
-        for i, person in enumerate(people):
-            self._perturb(person, moved[i])
+        X = self.X[group.rows]
+        moved = np.empty((len(some), draws, X.shape[1]))
+        for i, person in enumerate(some):
+            self._perturb(group.rows.start + person, moved[i])
         flat = moved.reshape(-1, moved.shape[2])
         label = view.positions(view.predict(flat))
-        own = np.repeat(self.present[people], draws)
+        own = np.repeat(group.present[some], draws)
         flipped = label != own
-        goal = np.repeat(self.goal[people], draws)
+        goal = np.repeat(base.label[some], draws)
         if self.on_flip == "swap":
             goal = np.where(flipped, own, goal)
         asked = ~flipped if self.on_flip == "skip" else np.ones(len(flat), dtype=bool)
@@ -139,25 +151,26 @@ class Experiment:
         shape = (len(some), draws)
         found.flipped[some], found.target[some] = flipped.reshape(shape), goal.reshape(shape)
         found.status[some] = status.reshape(shape)
-        found.cost_gap[some] = np.abs(cost.reshape(shape) - self.base.cost[people][:, None])
+        found.cost_gap[some] = np.abs(cost.reshape(shape) - base.cost[some][:, None])
         points = points.reshape(moved.shape)
         step = max(1, IN_CACHE // (draws * moved.shape[2]))
         for start in range(0, len(some), step):
             part = slice(start, start + step)
-            self._measure(found, some[part], people[part], moved[part], points[part])
+            who = some[part]
+            self._measure(found, who, X[who], base.points[who], moved[part], points[part])
         return found
 
     def _measure(
         self,
         found: Draws,
         some: npt.NDArray[np.intp],
-        people: npt.NDArray[np.intp],
+        x0: FloatArray,
+        cf0: FloatArray,
         moved: FloatArray,
         points: FloatArray,
     ) -> None:
         """Distances of a few people's draws, arrays of shape (people, draws, features)."""
         shape, dim = moved.shape[:2], moved.shape[2]
-        x0, cf0 = self.X[people], np.asarray(self.base.counterfactual)[people]
 
         def between(a: FloatArray, b: FloatArray) -> FloatArray:
             whole = np.ascontiguousarray(np.broadcast_to(a[:, None], b.shape)).reshape(-1, dim)
@@ -183,17 +196,12 @@ class Experiment:
             part[:] = self.X[person]
             part[:] = perturbed(self.perturbation, part, self.streams.of(self.who[person], block))
 
-    def _table(self, rows: slice, draws: int, found: Draws) -> pd.DataFrame:
-        n = rows.stop - rows.start
-        classes = self.explainer.view.classes
-        known = np.repeat(self.base.valid[rows], draws)
-        target = classes[found.target.ravel()]
-        if not known.all():  # nobody chose a label for people without an explanation
-            target = np.where(known, target.astype(object), np.repeat(self.base.target[rows], draws))
+    def _table(self, group: _Group, found: Draws) -> pd.DataFrame:
+        people, draws = found.flipped.shape
         columns: dict[str, Any] = {
-            "person": self.index[rows].repeat(draws),
-            "draw": np.tile(np.arange(draws), n),
-            "target": target,
+            "person": self.index[group.rows].repeat(draws),
+            "draw": np.tile(np.arange(draws), people),
+            "target": self.explainer.labels(found.target.ravel()),
             "flipped": found.flipped.ravel(),
             "status": found.status.ravel(),
         }
@@ -201,15 +209,16 @@ class Experiment:
             columns[name] = getattr(found, name).ravel()
         return pd.DataFrame(columns)
 
-
-def _reversed(target: npt.NDArray[Any]) -> Any:
-    """Targets for the second run, last person first; people without a label get any, they have no explanation."""
-    known = np.array([label is not None for label in target])
-    if known.all():
-        return target[::-1]
-    if not known.any():
-        return None
-    return np.where(known, target, target[known][0])[::-1].tolist()
+    def _people(self, group: _Group, found: Draws) -> pd.DataFrame:
+        columns: dict[str, Any] = {
+            "person": self.index[group.rows],
+            "target": self.explainer.labels(group.base.label),
+            "status": group.base.status,
+            "cost": group.base.cost,
+            "floor": group.floor,
+            "draws": found.flipped.shape[1],
+        }
+        return pd.DataFrame(columns | _aggregated(found))
 
 
 def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -237,13 +246,13 @@ def _changed(x: FloatArray, told: FloatArray) -> npt.NDArray[np.bool_]:
 
 def _overlap(a: npt.NDArray[np.bool_], b: npt.NDArray[np.bool_]) -> FloatArray:
     """Jaccard index over the last axis; two people who are told to change nothing agree."""
-    union = (a | b).sum(axis=-1)
-    overlap: FloatArray = np.where(union == 0, 1.0, (a & b).sum(axis=-1) / np.maximum(union, 1))
+    union, both = np.count_nonzero(a | b, axis=-1), np.count_nonzero(a & b, axis=-1)
+    overlap: FloatArray = np.where(union == 0, 1.0, both / np.maximum(union, 1))
     return overlap
 
 
-def _aggregate(found: Draws) -> pd.DataFrame:
-    """One row per person."""
+def _aggregated(found: Draws) -> dict[str, Any]:
+    """Columns with one row per person."""
     valid = np.isin(found.status, VALID)
     columns: dict[str, Any] = {
         "flips": found.flipped.sum(axis=1),
@@ -259,7 +268,7 @@ def _aggregate(found: Draws) -> pd.DataFrame:
         found.distance, lambda part: part.std(axis=1, ddof=1) if part.shape[1] > 1 else np.full(len(part), np.nan)
     )
     columns["amplification_max"] = _over_draws(found.amplification, lambda part: part.max(axis=1))
-    return pd.DataFrame(columns)
+    return columns
 
 
 def _over_draws(values: FloatArray, statistic: Callable[[FloatArray], FloatArray]) -> FloatArray:

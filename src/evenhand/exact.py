@@ -93,6 +93,14 @@ class RegionExplainer(Explainer):
             self._projectors[k, margin] = Projector(region, self.cost, self.limits.directions, self.limits.box)
         return self._projectors[k, margin]
 
+    def free_projector(self, k: int) -> Projector:
+        """Projector onto all that the model gives the k-th label, whatever may change."""
+        if self.whole and not self.limits.any:
+            return self._projector(k)
+        if (k, -1.0) not in self._projectors:
+            self._projectors[k, -1.0] = Projector(self.view.region(self.view.classes[k]), self.cost)
+        return self._projectors[k, -1.0]
+
     def pieces(self, region: Region, X: FloatArray) -> Iterator[tuple[int, Projector]]:
         """Projectors onto the pieces of a region, one by one, without those that are proven to be empty.
 

@@ -92,7 +92,7 @@ class Explainer:
         return Explanations(
             factual=self._like(X, table),
             counterfactual=self._like(X, found.points),
-            target=self._labels(found.label),
+            target=self.labels(found.label),
             cost=found.cost,
             gap=found.gap,
             status=found.status,
@@ -201,7 +201,8 @@ class Explainer:
         frame = pd.DataFrame(table, index=X.index, columns=names, copy=False)
         return frame if names == list(X.columns) else frame[list(X.columns)]
 
-    def _labels(self, label: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def labels(self, label: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The labels at positions; None where nobody chose one."""
         if (label >= 0).all():
             return self.view.classes[label]
         named = np.full(len(label), None, dtype=object)

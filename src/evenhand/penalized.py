@@ -62,7 +62,7 @@ class PenalizedExplainer(Explainer):
     restarts: int
     gradient: Callable[[FloatArray, int], FloatArray] | None
     people: FloatArray = field(repr=False)
-    labels: npt.NDArray[np.int64] = field(repr=False)
+    own_labels: npt.NDArray[np.int64] = field(repr=False)
     spread: FloatArray = field(repr=False)
 
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:  # noqa: ARG002 - nothing to prune with
@@ -116,7 +116,7 @@ class PenalizedExplainer(Explainer):
 
     def _starts(self, x: FloatArray, k: int) -> FloatArray:
         """The nearest training points that the model gives the label, within what may change."""
-        known = self.people[self.labels == k]
+        known = self.people[self.own_labels == k]
         if not len(known) or not self.restarts:
             return np.zeros((0, len(x)))
         allowed = self.limits.snap(known, np.broadcast_to(x, known.shape)) if self.limits.any else known

@@ -82,7 +82,12 @@ class Gaussian:
         noise = rng.standard_normal(X.shape)
         factor = self._factor
         _check_width(factor[..., :1].T if factor.ndim == 2 else factor, X, "covariance")
-        return _bounded(X + (noise * factor if factor.ndim < 2 else noise @ factor.T), self.bounds)
+        if factor.ndim == 2:
+            noise = noise @ factor.T
+        elif factor.ndim or factor != 1.0:
+            noise *= factor
+        noise += X
+        return _bounded(noise, self.bounds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evenhand.models import Predictor
 
 ANY_OTHER = -1
-_FIRST_DRAW = -2
+FIRST_DRAW = -2
 
 
 def read_targets(
@@ -26,7 +26,7 @@ def read_targets(
         return np.full(n, ANY_OTHER, dtype=np.int64)
     if isinstance(target, str) and target == "random" and "random" not in view.classes.tolist():
         draws = np.random.default_rng(random_state).integers(0, len(view.classes) - 1, size=n)
-        return _FIRST_DRAW - draws.astype(np.int64)
+        return FIRST_DRAW - draws.astype(np.int64)
     if isinstance(target, str) or np.ndim(target) == 0:
         return np.full(n, view.index(target), dtype=np.int64)
     labels = np.asarray(target)
@@ -44,5 +44,5 @@ def read_targets(
 
 def aims(codes: npt.NDArray[np.int64], present: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Positions of the labels to aim at (or ANY_OTHER), now that the present ones are known."""
-    drawn = _FIRST_DRAW - codes
-    return np.where(codes <= _FIRST_DRAW, drawn + (drawn >= present), codes)
+    drawn = FIRST_DRAW - codes
+    return np.where(codes <= FIRST_DRAW, drawn + (drawn >= present), codes)
