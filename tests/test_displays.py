@@ -224,9 +224,9 @@ def test_certificate_curve_is_the_share_of_people(tree) -> None:
     assert [text.get_text() for text in chosen.ax_.get_legend().get_texts()] == ["tree"]
 
 
-@pytest.mark.parametrize("eps", [[], [0.1], 0.1, [-0.1, 0.1], [0.1, np.nan], [[0.1, 0.2]]])
+@pytest.mark.parametrize("eps", [[], [0.1], 0.1, [-0.1, 0.1], [0.1, np.nan], [[0.1, 0.2]], [0.1, 0.1], [0.1, np.inf]])
 def test_wrong_sizes(tree, eps) -> None:
-    with pytest.raises(ValueError, match="eps must list at least two sizes >= 0"):
+    with pytest.raises(ValueError, match="eps must list at least two different sizes >= 0"):
         CertificateDisplay.from_certificates(certify(Closest("l2").fit(tree), SOME[:3]), eps=eps)
 
 

@@ -325,7 +325,7 @@ def test_gradient_gives_the_same_cost() -> None:
         Penalized(cost="l2", restarts=1, gradient=gradient).fit(linear(), X).explain(X[SOME], NEXT)
         for gradient in (slope, None)
     )
-    assert set(calls) == {1, 2}
+    assert {1, 2} <= set(calls)
     assert_allclose(given.cost, numeric.cost, rtol=0.01)
     for k in range(3):  # the slope itself, by differences
         for j, step in enumerate(1e-6 * np.eye(4)):
@@ -386,7 +386,7 @@ def test_deterministic(optimizer: str) -> None:
     explainer = Penalized(cost="l2", optimizer=optimizer, restarts=1).fit(linear(), X)
     first = explainer.explain(people, target)
     again = Penalized(cost="l2", optimizer=optimizer, restarts=1).fit(linear(), X).explain(people, target)
-    chunks = explainer.explain(people, target, n_jobs=2 if optimizer == "nelder-mead" else 1, chunk_size=1)
+    chunks = explainer.explain(people, target, n_jobs=2, chunk_size=1)
     backwards = explainer.explain(people[::-1], target[::-1])
     alone = explainer.explain(people[1:2], target[1:2])
     for other in (again.counterfactual, chunks.counterfactual, backwards.counterfactual[::-1]):
@@ -408,7 +408,7 @@ def test_deterministic(optimizer: str) -> None:
         ({"strength": np.nan}, "strength must be a number > 0"),
         ({"strength": np.inf}, "strength must be a number > 0"),
         ({"strength": "strong"}, "strength must be a number > 0 .* got 'strong'"),
-        ({"restarts": -1}, "restarts must be >= 0, got -1"),
+        ({"restarts": -1}, "restarts must be a whole number >= 0, got -1"),
     ],
 )
 def test_wrong_parameters(options: dict[str, Any], message: str) -> None:

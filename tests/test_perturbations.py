@@ -413,7 +413,7 @@ def test_parameters_are_copied() -> None:
         (lambda: Neighbor(np.ones((3, 1)), k=3), "k must be a whole number from 1 to 2, .* got 3"),
         (lambda: Neighbor(np.ones((3, 1)), k=0), "k must be a whole number from 1 to 2"),
         (lambda: Neighbor(np.ones((9, 1)), k=2.0), r"whole number .* got 2\.0"),
-        (lambda: Neighbor([[1.0], [np.nan]], k=1), "X_reference must be a table of finite numbers"),
+        (lambda: Neighbor([[1.0], [np.nan]], k=1), "X_reference must be finite"),
         (lambda: Neighbor([1.0, 2.0], k=1), r"a table of finite numbers, got shape \(2,\)"),
         (lambda: Uniform(1.0, bounds=(1.0, 0.0)), "with lower <= upper"),
         (lambda: Uniform(1.0, bounds=([0.0, 1.0], 0.5)), "with lower <= upper"),

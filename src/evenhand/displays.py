@@ -15,6 +15,7 @@ import numpy.typing as npt
 from evenhand.certificate import Certificates
 from evenhand.comparison import Comparison
 from evenhand.distances import FloatArray
+from evenhand.draws import MEASURES
 from evenhand.explanations import Explanations
 from evenhand.instability import Instability
 from evenhand.markup import short
@@ -77,10 +78,12 @@ class InstabilityDisplay(_Display):
     ) -> InstabilityDisplay:
         """Draw the people's means of a measure, for one result of :func:`instability` or several by name."""
         named = {"": results} if isinstance(results, Instability) else results
+        _something(named, "instability()")
         values = {}
         for name, result in named.items():
-            if measure not in result.people.columns:
-                raise ValueError(f"There is no measure {measure!r}; there are {', '.join(result.people.columns)}.")
+            measures = [m for m in result.people.columns if m.startswith(MEASURES) or m in ("cost", "floor")]
+            if measure not in measures:
+                raise ValueError(f"There is no measure {measure!r}; there are {', '.join(measures)}.")
             column = result.people[measure].to_numpy(dtype=float)
             values[name] = column[np.isfinite(column)]
         return cls(values=values, measure=measure).plot(ax=ax)
@@ -215,14 +218,15 @@ class CertificateDisplay(_Display):
     ) -> CertificateDisplay:
         """Draw one result of :func:`certify`, or several by name; sizes `eps` are chosen from the radii if left out."""
         named = {"": certificates} if isinstance(certificates, Certificates) else certificates
+        _something(named, "certify()")
         if eps is None:
             radii = np.concatenate([np.minimum(c.stability_radius, c.label_radius) for c in named.values()])
             radii = radii[np.isfinite(radii)]
             most = float(np.quantile(radii, 0.95)) if len(radii) else 1.0
             eps = np.linspace(0.0, most or 1.0, 200)
         sizes = np.asarray(eps, dtype=np.float64)
-        if sizes.ndim != 1 or len(sizes) < 2 or not (sizes >= 0).all():
-            raise ValueError(f"eps must list at least two sizes >= 0, got shape {sizes.shape}.")
+        if sizes.ndim != 1 or len(np.unique(sizes)) < 2 or not (np.isfinite(sizes) & (sizes >= 0)).all():
+            raise ValueError(f"eps must list at least two different sizes >= 0, got {eps!r}.")
         shares = {name: np.array([c.share(size) for size in sizes]) for name, c in named.items()}
         return cls(eps=sizes, shares=shares).plot(ax=ax)
 
@@ -272,7 +276,10 @@ class CounterfactualDisplay(_Display):
         if not explanations.valid[row]:
             raise ValueError(f"Person {row} has no counterfactual to draw. {explanations.reason[row]}")
         before, after = (Explanations._frame(table) for table in (explanations.factual, explanations.counterfactual))
-        spread = before.std(ddof=0).to_numpy()
+        known = before.to_numpy(dtype=float)
+        known = known[np.isfinite(known).all(axis=1)]
+        spread = known.std(axis=0)
+        spread = np.where(spread > 1e-12 * np.abs(known).max(axis=0), spread, 0.0)
         change = (after.iloc[row] - before.iloc[row]).to_numpy()
         size = change / np.where(spread > 0, spread, 1.0)
         order = [int(j) for j in np.argsort(-np.abs(size), kind="stable") if change[j] != 0]
@@ -317,6 +324,11 @@ class CounterfactualDisplay(_Display):
         more = f", {self.left_out} smaller left out" if self.left_out else ""
         self._titled(ax, self.title, f"change in standard deviations{more} →")
         return self
+
+
+def _something(named: Mapping[str, Any], source: str) -> None:
+    if not named:
+        raise ValueError(f"There is nothing to draw: pass a result of {source}, or a mapping of names to results.")
 
 
 def _styles(n: int) -> list[tuple[str, str, Any]]:

@@ -169,6 +169,13 @@ def as_cost(cost: Cost | str) -> Cost:
     return _named(cost, "cost", 'a cost has to be a norm: "l1", "l2", L1(...) or L2(...)')
 
 
+def fitting(cost: Cost | str, dim: int) -> Cost:
+    """The same, for tables of `dim` columns: a cost of another size fails here, and not in the middle of a search."""
+    norm = as_cost(cost)
+    norm.frame(dim, np.arange(dim))
+    return norm
+
+
 def as_distance(distance: Distance | str) -> Distance:
     """The distance that a string or any callable ``(A, B) -> (n,)`` stands for."""
     if callable(distance):

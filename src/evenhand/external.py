@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from evenhand.distances import Cost, FloatArray, as_cost
-from evenhand.explainer import Answers, Explainer, unanswered
+from evenhand.distances import Cost, FloatArray, fitting
+from evenhand.explainer import LARGEST, Answers, Explainer, unanswered
 from evenhand.models import Predictor, blackbox
 from evenhand.projection import Status
 
@@ -30,7 +30,7 @@ class ExternalExplainer(Explainer):
         answers = unanswered(X, np.full(len(X), k))
         answers.floor[:] = 0.0  # another tool proves nothing
         points = self._asked(X, k)
-        found = np.flatnonzero(np.isfinite(points).all(axis=1))
+        found = np.flatnonzero((np.abs(points) < LARGEST).all(axis=1))
         answers.status[:] = Status.MISSING
         answers.status[found] = Status.REJECTED
         rows = found[self._confirmed(points[found], k)]
@@ -41,7 +41,7 @@ class ExternalExplainer(Explainer):
 
     def _asked(self, X: FloatArray, k: int) -> FloatArray:
         """What the function returns, in the model's columns and as numbers, or an error that says what is wrong."""
-        table = self.view.table(X)
+        table = self.view.table(X.copy())  # a generator may work in place
         given = self.function(table, self.view.classes[k])
         if isinstance(given, pd.DataFrame):
             given = self.view.columns(given)
@@ -98,4 +98,5 @@ class External:
 
     def fit(self, model: Any, X: Any = None, y: Any = None) -> ExternalExplainer:  # noqa: ARG002 - one interface
         """Prepare explanations; `X` tells labels and columns of a model that does not say so itself."""
-        return ExternalExplainer(blackbox(model, X), as_cost(self.cost), self.function)
+        seen = blackbox(model, X)
+        return ExternalExplainer(seen, fitting(self.cost, seen.n_features), self.function)

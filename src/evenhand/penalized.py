@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import pandas as pd
 from scipy import optimize
 
 from evenhand.actionable import FIXED, Actionable, Limits
-from evenhand.distances import Cost, FloatArray, as_cost
+from evenhand.distances import Cost, FloatArray, fitting
 from evenhand.explainer import Answers, Explainer, unanswered
 from evenhand.models import Predictor, blackbox
 from evenhand.projection import Status, as_table
@@ -64,6 +65,7 @@ class PenalizedExplainer(Explainer):
     people: FloatArray = field(repr=False)
     own_labels: npt.NDArray[np.int64] = field(repr=False)
     spread: FloatArray = field(repr=False)
+    threads: ClassVar[bool] = False  # scipy hides warnings of its own in a way that threads undo
 
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:  # noqa: ARG002 - nothing to prune with
         answers = unanswered(X, np.full(len(X), k))
@@ -147,12 +149,13 @@ class PenalizedExplainer(Explainer):
 
     def _between(self, x: FloatArray, points: FloatArray, share: FloatArray) -> FloatArray:
         at = np.where(share[:, None] == 1.0, points, x + share[:, None] * (points - x))
-        at = np.where(points == x, points, at)  # a feature that does not change keeps its last digit
         return self.limits.snap(at, np.broadcast_to(x, at.shape)) if self.limits.any else at
 
     def _minimised(self, x: FloatArray, k: int, start: FloatArray, strength: float) -> FloatArray:
         """A local minimum of loss + strength * cost."""
         free = np.flatnonzero(self.limits.directions != FIXED)
+        if not len(free):
+            return x
         unit = self.spread[free]
 
         def at(U: FloatArray) -> FloatArray:
@@ -239,11 +242,13 @@ class Penalized:
             raise ValueError(f"loss must be auto, {', '.join(LOSSES)} or a function, got {self.loss!r}.")
         if self.optimizer not in ("auto", "bfgs", "nelder-mead"):
             raise ValueError(f'optimizer must be "auto", "bfgs" or "nelder-mead", got {self.optimizer!r}.')
-        number = not isinstance(self.strength, str) and np.isfinite(self.strength) and self.strength > 0
-        if self.strength != "auto" and not number:
+        automatic = isinstance(self.strength, str) and self.strength == "auto"
+        if not automatic and not (isinstance(self.strength, Real) and 0 < self.strength < np.inf):
             raise ValueError(f'strength must be a number > 0 or "auto", got {self.strength!r}.')
-        if self.restarts < 0:
-            raise ValueError(f"restarts must be >= 0, got {self.restarts}.")
+        if not isinstance(self.restarts, Integral) or self.restarts < 0:
+            raise ValueError(f"restarts must be a whole number >= 0, got {self.restarts!r}.")
+        if self.gradient is not None and not callable(self.gradient):
+            raise TypeError(f"gradient must be a function (X, k) -> (n, n_features), got {self.gradient!r}.")
 
     def fit(self, model: Any, X: Any = None, y: Any = None) -> PenalizedExplainer:  # noqa: ARG002 - one interface
         """Prepare explanations of a fitted model; `X` (n, n_features) is training data to start from."""
@@ -262,14 +267,15 @@ class Penalized:
         limits = (Actionable() if self.actionable is None else self.actionable).limits(seen.n_features, names)
         spread = table.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
-        scores, kind = _scores(seen)
+        scores, kind = _scores(seen, table)
         loss = self.loss if callable(self.loss) else LOSSES[kind if self.loss == "auto" else self.loss]
+        _check_shapes(scores(table[:2]), loss, self.gradient, table[:2])
         optimizer: str = self.optimizer
         if optimizer == "auto":
             optimizer = "bfgs" if self.gradient is not None or _reacts(scores, loss, table, spread) else "nelder-mead"
         return PenalizedExplainer(
             seen,
-            as_cost(self.cost),
+            fitting(self.cost, seen.n_features),
             limits,
             scores,
             loss,
@@ -283,7 +289,7 @@ class Penalized:
         )
 
 
-def _scores(seen: Predictor) -> tuple[Callable[[FloatArray], FloatArray], str]:
+def _scores(seen: Predictor, people: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], str]:
     """What the model says of each label, and the loss that goes with it."""
     model, n_classes = seen.model, len(seen.classes)
     if hasattr(model, "predict_proba"):
@@ -294,9 +300,24 @@ def _scores(seen: Predictor) -> tuple[Callable[[FloatArray], FloatArray], str]:
             values = np.asarray(model.decision_function(seen.table(X)), dtype=np.float64)
             return np.column_stack([-values, values]) / 2 if values.ndim == 1 else values
 
-        if decide(np.zeros((1, seen.n_features))).shape[1] == n_classes:  # one against one has a value per pair
+        values = decide(people)  # one against one has a value per pair of labels, which says nothing of a label
+        if (
+            values.shape[1] == n_classes
+            and (values.argmax(axis=1) == seen.positions(seen.predict(people))).mean() > 0.5
+        ):
             return decide, "hinge"
     return lambda X: (seen.positions(seen.predict(X))[:, None] == np.arange(n_classes)).astype(np.float64), "zero-one"
+
+
+def _check_shapes(scores: FloatArray, loss: Loss, gradient: Any, people: FloatArray) -> None:
+    found = np.shape(loss(scores, 0))
+    if found != (len(people),):
+        raise ValueError(
+            f"loss(scores, k) returned shape {found} for scores of shape {scores.shape}: one number per row."
+        )
+    slope = people.shape if gradient is None else np.shape(gradient(people, 0))
+    if slope != people.shape:
+        raise ValueError(f"gradient(X, k) returned shape {slope} for X of shape {people.shape}: they have to agree.")
 
 
 def _reacts(

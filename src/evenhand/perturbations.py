@@ -45,7 +45,8 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         covariance = _numbers(self.covariance, "covariance")
-        if covariance.ndim > 2 or (covariance.ndim == 2 and covariance.shape[0] != covariance.shape[1]):
+        square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]
+        if not covariance.size or not (covariance.ndim < 2 or square):
             raise ValueError(
                 "covariance must be one variance, one per feature, or a square matrix; "
                 f"got an array of shape {covariance.shape}."
@@ -82,8 +83,8 @@ class Gaussian:
         noise = rng.standard_normal(X.shape)
         factor = self._factor
         _check_width(factor[..., :1].T if factor.ndim == 2 else factor, X, "covariance")
-        if factor.ndim == 2:
-            noise = noise @ factor.T
+        if factor.ndim == 2:  # not by BLAS, which rounds differently for different numbers of rows
+            noise = np.einsum("ij,kj->ik", noise, factor)
         elif factor.ndim or factor != 1.0:
             noise *= factor
         noise += X
@@ -164,6 +165,8 @@ class Mask:
                 f"baseline must be one number, or one per feature; got an array of shape {baseline.shape}."
             )
         object.__setattr__(self, "baseline", baseline)
+        if bounds is not None and len({side.size for side in (*bounds, baseline) if side.ndim}) > 1:
+            raise ValueError(f"The baseline is for {baseline.size} features, the bounds are for another number.")
         if bounds is not None and ((baseline < bounds[0]) | (baseline > bounds[1])).any():
             raise ValueError(
                 f"The baseline {_short(baseline)} lies outside of the bounds: masking would leave them. "
@@ -237,8 +240,9 @@ class Relative:
         X = np.asarray(X, dtype=np.float64)
         spread = X.std(axis=0) if self.spread is None else self.spread
         centre = X.mean(axis=0) if self.centre is None else self.centre
-        # The spread of a constant column is rounding error.
-        spread = np.where(spread > 1e-12 * np.abs(X).max(axis=0, initial=0.0), spread, 0.0)
+        _check_width(spread, X, "spread")
+        _check_width(centre, X, "centre")
+        spread = np.where(_varies(X, spread), spread, 0.0)
         unit = np.where(spread > 0, spread, 1.0)
         inner = learned(self.perturbation, (X - centre) / unit)
         return replace(self, perturbation=inner, spread=spread, centre=centre)
@@ -248,9 +252,10 @@ class Relative:
         if self.spread is None or self.centre is None:
             raise ValueError("Relative does not know the features' spread: call its fit(X) with the training data.")
         _check_width(self.spread, X, "spread")
+        _check_width(self.centre, X, "centre")
         unit = np.where(self.spread > 0, self.spread, 1.0)
         scaled = (X - self.centre) / unit
-        moved = np.asarray(self.perturbation(scaled, rng)) - scaled
+        moved = perturbed(self.perturbation, scaled.copy(), rng) - scaled
         # The change is what is scaled back: features that do not move keep their last digit.
         return _bounded(X + np.where(self.spread > 0, moved * self.spread, 0.0), self.bounds)
 
@@ -283,22 +288,21 @@ class Neighbor:
     bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
-        reference = np.array(self.X_reference, dtype=np.float64)
-        if reference.ndim != 2 or not np.isfinite(reference).all():
+        reference = _numbers(self.X_reference, "X_reference")
+        if reference.ndim != 2:
             raise ValueError(f"X_reference must be a table of finite numbers, got shape {reference.shape}.")
         if not isinstance(self.k, Integral) or not 1 <= self.k < len(reference):
             raise ValueError(
                 f"k must be a whole number from 1 to {len(reference) - 1}, one less than the people in X_reference; "
                 f"got {self.k!r}."
             )
-        reference.setflags(write=False)
         object.__setattr__(self, "X_reference", reference)
         object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
 
     @cached_property
     def _unit(self) -> FloatArray:
         spread = self.X_reference.std(axis=0)
-        unit: FloatArray = np.where(self.standardise & (spread > 0), spread, 1.0)
+        unit: FloatArray = np.where(self.standardise & _varies(self.X_reference, spread), spread, 1.0)
         return unit
 
     @cached_property
@@ -343,6 +347,12 @@ def perturbed(perturbation: Perturbation, X: FloatArray, rng: np.random.Generato
     return moved
 
 
+def _varies(X: FloatArray, spread: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which columns are not constant; the spread of one that is, is rounding error."""
+    varies: npt.NDArray[np.bool_] = spread > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
+    return varies
+
+
 def _bounded(X: FloatArray, bounds: Any) -> FloatArray:
     if bounds is None:
         return X
@@ -361,8 +371,12 @@ def _checked_bounds(bounds: Any) -> tuple[FloatArray, FloatArray] | None:
         raise ValueError(
             f"bounds must be a pair (lower, upper), each a number or one per feature; got {bounds!r}."
         ) from None
+    if len({side.size for side in (lower, upper) if side.ndim}) > 1:
+        raise ValueError(f"bounds must be for as many features below as above; got {lower.size} and {upper.size}.")
     if lower.ndim > 1 or upper.ndim > 1 or np.isnan(lower).any() or np.isnan(upper).any() or (lower > upper).any():
         raise ValueError(f"bounds must be a pair (lower, upper) with lower <= upper; got {bounds!r}.")
+    lower.setflags(write=False)
+    upper.setflags(write=False)
     return lower, upper
 
 

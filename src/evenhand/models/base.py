@@ -66,9 +66,10 @@ class Predictor:
         missing = [name for name in self.feature_names if name not in X.columns]
         extra = [str(name) for name in X.columns if name not in self.feature_names]
         if missing or extra or X.columns.has_duplicates:
+            fitted_with = ", ".join(map(str, self.feature_names))
             raise ValueError(
-                f"The table's columns are not the model's. Missing: {', '.join(missing) or 'none'}. "
-                f"Unknown: {', '.join(extra) or 'none'}. The model was fitted with: {', '.join(self.feature_names)}."
+                f"The table's columns are not the model's. Missing: {', '.join(map(str, missing)) or 'none'}. "
+                f"Unknown: {', '.join(extra) or 'none'}. The model was fitted with: {fitted_with}."
             )
         return X[list(self.feature_names)]
 
@@ -121,6 +122,8 @@ def blackbox(model: Any, X: Any = None) -> Blackbox:
         check_fitted(model)
     width = getattr(model, "n_features_in_", None)
     if width is None:
+        if X is not None and np.ndim(X) != 2:
+            raise ValueError(f"Expected a table of people, one row each, got shape {np.shape(X)}.")
         width = None if X is None else np.shape(X)[1]
     labels = getattr(model, "classes_", None)
     if labels is None and X is not None:
