@@ -5,16 +5,21 @@ PYTHON ?= python3.11 python3
 PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help reproduce demo test lint format bench clean
 .NOTPARALLEL:
 
 help:
+	@echo "make reproduce  the paper's whole evaluation, and a page: results/paper/report.html"
 	@echo "make demo    counterfactuals and their certificates on a small example"
 	@echo "make test    tests and doctests"
 	@echo "make lint    style, types and layers"
 	@echo "make format  rewrite the code in the house style"
 	@echo "make bench   time the projections"
 	@echo "make clean   remove caches and build results; .venv stays"
+
+# One BLAS thread per process: more threads than cores only get in each other's way.
+reproduce: .venv/.installed-run
+	@OPENBLAS_NUM_THREADS=1 .venv/bin/evenhand reproduce
 
 demo: .venv/.installed-run
 	@$(PY) -m evenhand.demo
@@ -44,7 +49,7 @@ clean:
 # The package is installed in editable mode, so that numba's compiled kernels stay cached next to the source.
 .venv/.installed-run: pyproject.toml constraints.txt | $(PY)
 	@echo "Installing evenhand into .venv ..."
-	@$(PIP_INSTALL) -e .
+	@$(PIP_INSTALL) -e ".[study]"
 	@touch $@
 
 .venv/.installed-dev: pyproject.toml constraints.txt | $(PY)

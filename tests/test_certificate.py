@@ -24,12 +24,14 @@ from evenhand import (
     L2,
     Actionable,
     Closest,
+    Gaussian,
     HighDensity,
     Penalized,
     Plausible,
     Region,
     Steady,
     certify,
+    instability,
     project,
     worst_case,
 )
@@ -71,13 +73,13 @@ CASES = [(data, kind, pca) for data in DATA for kind in MODELS for pca in (False
 @pytest.mark.parametrize("method", ["closest", "plausible"])
 @pytest.mark.parametrize(("data", "kind", "pca"), CASES)
 def test_no_search_beats_a_certificate(data, kind, pca, method) -> None:
-    """Law 8: 36 cases x 35 people x 8 radii, 10,080 pairs; with flips, and only where the target is kept."""
+    """Law 8: 36 cases x 56 people x 8 radii, 16,128 pairs, of which more than 10,000 have a finite bound."""
     explainer, X = explained(data, kind, pca, method)
-    people = X[:: max(1, len(X) // 35)][:35]
+    people = X[:: max(1, len(X) // 56)][:56]
     proven = certify(explainer, people)
     assert np.isfinite(proven.cost).all()
     reached = 0
-    for i, radius in enumerate((0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)):
+    for i, radius in enumerate((0.01, 0.03, 0.06, 0.1, 0.2, 0.4, 0.8, 1.5)):
         found = worst_case(explainer, people, radius, restarts=4, rounds=4, random_state=i).table
         bound = found["bound"].to_numpy()
         distance = found["distance"].to_numpy()
@@ -93,7 +95,7 @@ def test_no_search_beats_a_certificate(data, kind, pca, method) -> None:
         kept = worst_case(explainer, people, radius, on_flip="keep", restarts=3, rounds=2, random_state=i).table
         limit = proven.bound(radius, on_flip="keep")
         assert (kept["distance"] <= limit + 1e-9 * size + 1e-7 * radius).all()
-    assert reached > 35
+    assert reached >= 100
 
 
 @pytest.mark.parametrize(("data", "kind", "pca"), CASES)
@@ -104,10 +106,10 @@ def test_certificates_are_not_vacuous(data, kind, pca) -> None:
     proven = certify(explainer, people)
     radius = 0.5 * np.minimum(proven.stability_radius, proven.label_radius)
     able = radius > 1e-9
-    assert able.mean() > 0.5
+    assert able.mean() > 0.9
     found = worst_case(explainer, people[able], radius[able], random_state=0).table
     assert_allclose(found["bound"], radius[able], rtol=1e-6)
-    assert (found["reached"] >= 0.9).mean() >= 0.5
+    assert (found["reached"] >= 0.9).mean() >= 0.9
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -243,12 +245,18 @@ def test_worst_case_finds_a_jump_that_is_known() -> None:
     X = np.array([[-2.0], [-1.5], [-0.5], [0.5], [1.5], [2.0]])
     model = DecisionTreeClassifier(random_state=0).fit(X, [1, 1, 0, 0, 1, 1])
     explainer = Closest("l2").fit(model)
-    person = np.array([[-0.05]])
-    assert certify(explainer, person).stability_radius[0] == pytest.approx(0.05)
-    small = worst_case(explainer, person, 0.04).table
-    large = worst_case(explainer, person, 0.06).table
-    assert small["distance"].item() == pytest.approx(0.0, abs=1e-9)
-    assert large["distance"].item() == pytest.approx(2.0)
+    for at in (-0.05, 0.05):
+        person = np.array([[at]])
+        proven = certify(explainer, person)
+        assert proven.stability_radius[0] == pytest.approx(0.05)
+        # Just below the radius rounding may call it a tie; the bound knows.
+        for eps in (0.05 * (1 - 1e-9), 0.05 * (1 - 1e-10), proven.stability_radius[0] * (1 - 1e-15)):
+            moved = explainer.explain(person - np.sign(at) * eps).counterfactual
+            assert abs(moved - explainer.explain(person).counterfactual).item() <= proven.bound(eps)[0] + 1e-12
+        small = worst_case(explainer, person, 0.04).table
+        large = worst_case(explainer, person, 0.06).table
+        assert small["distance"].item() == pytest.approx(0.0, abs=1e-9)
+        assert large["distance"].item() == pytest.approx(2.0)
     assert large["bound"].item() == pytest.approx(2 * 0.06 + 2 * 0.95)  # less than 0.06 + 2
 
 
@@ -277,3 +285,38 @@ def test_nobody_to_certify() -> None:
     model, X, _ = fitted("wine", "softmax", False)
     assert len(certify(Closest("l2").fit(model), X[:0])) == 0
     assert len(worst_case(Closest("l2").fit(model), X[:0], 0.1).table) == 0
+
+
+def test_a_search_that_may_not_flip() -> None:
+    """Near the boundary steps of full size would flip: smaller ones are tried, and nobody is said not to move."""
+    model, X, _ = fitted("wine", "tree", False)
+    explainer = Closest("l2").fit(model)
+    found = worst_case(explainer, X, 30.0, on_flip="skip", restarts=6, rounds=3).table
+    assert not found["flipped"].any()
+    assert ((found["distance"] > 0) | found["distance"].isna()).mean() > 0.95
+
+
+def test_a_search_looks_inside_the_ball_too() -> None:
+    """One feature; the target's piece is at 1, another one at -1.2; only the middle of the ball leads there."""
+    X = np.array([[-3.0], [-2.0], [-1.0], [0.0], [1.0], [2.0], [3.0]])
+    model = DecisionTreeClassifier(random_state=0).fit(X, [0, 1, 0, 0, 0, 1, 0])
+    explainer = Closest("l2").fit(model)
+    person = np.array([[0.6]])
+    inside = [explainer.explain([[0.6 - step]], target=1).counterfactual.item() for step in np.linspace(0, 5.0, 400)]
+    farthest = np.abs(np.array(inside) - explainer.explain(person, target=1).counterfactual.item()).max()
+    found = worst_case(explainer, person, 5.0, target=1, on_flip="keep", restarts=60, rounds=10).table
+    assert found["distance"].item() >= 0.8 * farthest
+
+
+def test_the_same_random_target_everywhere() -> None:
+    model, X, _ = fitted("wine", "tree", False)
+    explainer = Closest("l2").fit(model)
+    frame = pd.DataFrame(X, index=[f"p{i}" for i in range(len(X))])
+    told = explainer.explain(frame, "random", random_state=3).target
+    assert (certify(explainer, frame, "random", random_state=3).target == told).all()
+    assert (
+        worst_case(explainer, frame, 0.1, target="random", random_state=3, restarts=1, rounds=0).table["target"] == told
+    ).all()
+    measured = instability(explainer, frame[::-1], Gaussian(0.0), target="random", random_state=3, on_flip="keep")
+    assert (measured.people["target"].to_numpy()[::-1] == told).all()
+    assert len(set(told)) == 3

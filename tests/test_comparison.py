@@ -132,3 +132,42 @@ def test_bad_input(pair) -> None:
     other = Instability(b.people, b.draws, b.seed + 1, _table=b._table, _person=b._person)
     with pytest.raises(ValueError, match="different draws"):
         compare(a, other)
+
+
+def test_a_few_people_decide_the_direction_where_most_are_the_same(pair) -> None:
+    a, _ = pair
+    table, people = a.table.copy(), a.people.copy()
+    some = table["person"].isin(people["person"][:30])
+    table.loc[some, "distance"] /= 2
+    better = Instability(people, a.draws, a.seed, _table=table, _person=a._person)
+    found = compare(a, better, names=("old", "new"))
+    assert found.shift == 0
+    assert "lower with new" in found.sentence
+    assert "of 150 people 20% are better off with new, 0% worse" in found.sentence
+    assert "higher with old" in compare(better, a, names=("new", "old")).sentence
+
+
+def test_other_noise_or_another_distance_cannot_be_paired() -> None:
+    X, y = load_iris(return_X_y=True)
+    explainer = Closest("l2").fit(LogisticRegression(max_iter=1000).fit(X, y))
+    one = instability(explainer, X, Gaussian(0.01), random_state=0)
+    for other in (
+        instability(explainer, X, Gaussian(0.02), random_state=0),
+        instability(explainer, X, Gaussian(0.01), random_state=0, distance="l2"),
+    ):
+        with pytest.raises(ValueError, match="input distances differ"):
+            compare(one, other)
+    seeds = {
+        fold: instability(explainer, X[fold::2], Gaussian(0.01), random_state=seed) for fold, seed in ((0, 0), (1, 7))
+    }
+    assert Instability.pool(seeds).seed == (0, 7)
+    with pytest.raises(ValueError, match="different draws"):
+        compare(Instability.pool(seeds), Instability.pool({0: seeds[0], 1: seeds[0]}))
+
+
+def test_people_without_a_label() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = LogisticRegression(max_iter=1000).fit(X, y)
+    frame = pd.DataFrame(X[:4], index=[1.0, np.nan, 3.0, np.nan])
+    one, other = (instability(Closest(c).fit(model), frame, Gaussian(0.01), random_state=0) for c in ("l1", "l2"))
+    assert compare(one, other).people == 4

@@ -35,6 +35,7 @@ from evenhand import (
     compare,
     instability,
 )
+from evenhand.displays import WORDS
 
 X, y = load_iris(return_X_y=True)
 SOME = X[::7]
@@ -179,7 +180,9 @@ def test_people_without_a_value_are_left_out(tree) -> None:
 )
 def test_every_measure_can_be_drawn(measured, measure: str) -> None:
     display = InstabilityDisplay.from_instability(measured, measure=measure)
-    assert measure in display.ax_.get_xlabel()
+    title, axis = WORDS.get(measure, (measure.replace("_", " "), measure.replace("_", " ")))
+    assert axis in display.ax_.get_xlabel()
+    assert display.ax_.get_title(loc="left") == title
     display.figure_.canvas.draw()
 
 
@@ -187,13 +190,15 @@ def test_comparison_counts_everybody_once(made, measured) -> None:
     display = made["comparison"]()
     bars = display.ax_.patches
     differences = display.comparison.differences
-    assert sum(bar.get_height() for bar in bars) == len(differences) == len(SOME)
+    same = int((differences == 0).sum())
+    assert len(differences) == len(SOME)
+    assert sum(bar.get_height() for bar in bars) == len(SOME) - same
     left = sum(bar.get_height() for bar in bars if bar.get_x() + bar.get_width() / 2 < 0)
     assert left == (differences < 0).sum()
     text = words(display)
     assert f"{(differences < 0).mean():.0%} better off\nwith second" in text
     assert f"{(differences > 0).mean():.0%} worse off\nwith second" in text
-    assert f"second against first, {len(SOME)} people" in text
+    assert f"second against first, {len(SOME)} people, of whom {same} are the same with both" in text
 
 
 def test_more_jaccard_is_better(measured) -> None:
@@ -206,7 +211,8 @@ def test_more_jaccard_is_better(measured) -> None:
 
 def test_comparison_with_itself(measured) -> None:
     display = ComparisonDisplay.from_comparison(compare(measured["l1"], measured["l1"]))
-    assert sum(bar.get_height() for bar in display.ax_.patches) == len(SOME)
+    assert sum(bar.get_height() for bar in display.ax_.patches) == 0  # nobody is drawn as better or worse
+    assert f"of whom {len(SOME)} are the same with both" in words(display)
     display.figure_.canvas.draw()
 
 
@@ -335,3 +341,16 @@ def test_without_matplotlib_the_error_says_what_to_install(name: str, make: str)
     told = run(BLOCKED.format(name=name, make=make))
     assert "Drawing needs matplotlib" in told
     assert "pip install 'evenhand[plot]'" in told
+
+
+def test_certificates_of_different_costs_are_not_drawn_together(tree) -> None:
+    both = {cost: certify(Closest(cost).fit(tree), SOME[:5]) for cost in ("l1", "l2")}
+    with pytest.raises(ValueError, match="draw them apart"):
+        CertificateDisplay.from_certificates(both)
+
+
+def test_one_person_alone_has_no_spread(tree) -> None:
+    display = CounterfactualDisplay.from_explanations(Closest("l2").fit(tree).explain(SOME[:1]))
+    assert "raw units" in display.ax_.get_xlabel()
+    with pytest.raises(ValueError, match="no person at position 7"):
+        CounterfactualDisplay.from_explanations(Closest("l2").fit(tree).explain(SOME[:1]), 7)

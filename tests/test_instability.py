@@ -434,3 +434,100 @@ def test_weighted_distances(wine) -> None:
         Closest().fit(model), X[:5], Relative(Gaussian(0.01)), distance=L2(weights), random_state=0, reference=X
     )
     assert 0.1 < found.table["input_distance"].median() / (0.1 * np.sqrt(13)) < 2
+
+
+def test_nobody_is_dropped_from_groups(wine) -> None:
+    model, X, _ = wine
+    broken = X.iloc[:6].copy()
+    broken.iloc[1, 2] = np.nan
+    found = instability(Closest().fit(model), broken, Gaussian(0.25), draws=3, random_state=0)
+    by_target = found.summary(by="target")
+    assert by_target["draws"].sum() == 18
+    assert by_target["not_found_rate"].max() == 1.0
+    by_group = found.summary(by=np.array(["a", None, "a", np.nan, "b", "b"], dtype=object))
+    assert by_group["people"].sum() == 6
+
+
+def test_flips_are_counted_among_the_draws_that_were_made(wine) -> None:
+    model, X, _ = wine
+    explainer = Closest().fit(model)
+    whole = instability(explainer, X, Gaussian(1.0), draws=3, random_state=0)
+    half = pd.concat([X, X * np.nan]).reset_index(drop=True)
+    for keep in ("draws", "people"):
+        padded = instability(explainer, half, Gaussian(1.0), draws=3, random_state=0, keep=keep)
+        assert padded.summary()["flip_rate"].item() == pytest.approx(whole.summary()["flip_rate"].item())
+        assert padded.summary()["not_found_rate"].item() == pytest.approx(0.5)
+
+
+def test_nothing_settles_without_a_measurement() -> None:
+    X = np.array([[-1e-9], [1e-9]])
+    explainer = Closest("l2").fit(linear([1.0]))
+    always = instability(
+        explainer, X, lambda people, rng: -people, draws="auto", on_flip="skip", max_draws=16, random_state=0
+    )
+    assert not always.people["found"].any()
+    assert np.isnan(always.half_width)
+
+
+def test_a_person_is_the_same_in_any_index(wine) -> None:
+    """1 is 1, whether the others are numbers, missing, or text."""
+    model, X, _ = wine
+    explainer = Closest().fit(model)
+
+    def distance(index) -> float:
+        frame = X[: len(index)].set_axis(pd.Index(index))
+        return instability(explainer, frame, Gaussian(0.01), random_state=0).table["input_distance"].iloc[0]
+
+    one = distance([1, 2, 3])
+    assert one == distance([1.0, 2.5, 3.0]) == distance([1, "x", None]) == distance([1.0, np.nan])
+    assert one != distance(["1", "2"])
+    assert one != distance([4, 2])
+
+
+def test_noise_in_units_of_the_data_does_not_depend_on_the_order(wine) -> None:
+    model, X, _ = wine
+    explainer = Closest().fit(model)
+    for perturbation in (Relative(Gaussian(0.01)), Mask(3, "mean")):
+        one = instability(explainer, X, perturbation, random_state=0).table.set_index("person")
+        other = instability(explainer, X.sample(frac=1, random_state=1), perturbation, random_state=0).table
+        assert_allclose(one["input_distance"], other.set_index("person").loc[one.index, "input_distance"], rtol=1e-13)
+
+
+def test_what_has_labels_follows_them(wine) -> None:
+    """Weights, targets, groups and neighbours that come as pandas objects are matched by label, not by position."""
+    model, X, _ = wine
+    weights = 1 / X.var()
+    for cost in (L2(weights), L2(weights[::-1])):
+        assert_allclose(
+            Closest(cost).fit(model).explain(X[:5]).cost, Closest(L2(weights.to_numpy())).fit(model).explain(X[:5]).cost
+        )
+    with pytest.raises(ValueError, match="different names"):
+        Closest(L2(weights.rename(index={"hue": "colour"}))).fit(model)
+    named = X[:6].set_axis(list("abcdef"))
+    explainer = Closest().fit(model)
+    target = pd.Series([0, 1, 2, 0, 1, 2], index=named.index)
+    assert_array_equal(explainer.explain(named, target[::-1]).target, explainer.explain(named, target).target)
+    with pytest.raises(ValueError, match="no value for the person"):
+        explainer.explain(named, target.set_axis(list("abcdeg")))
+    one = instability(explainer, named, Neighbor(X, 3), random_state=0)
+    other = instability(explainer, named, Neighbor(X[X.columns[::-1]], 3), random_state=0)
+    assert_allclose(one.table["input_distance"], other.table["input_distance"])
+    groups = pd.Series(list("xxyyzz"), index=named.index)
+    pd.testing.assert_frame_equal(one.summary(by=groups), one.summary(by=groups[::-1]))
+    with pytest.raises(TypeError, match="labels"):
+        Mask(2, X.mean())
+
+
+def test_what_is_not_fitted_is_refused(wine) -> None:
+    model, X, _ = wine
+    for wrong, text in ((Closest(), "Fit it first"), (model, "by a method")):
+        with pytest.raises(TypeError, match=text):
+            instability(wrong, X, Gaussian(0.01))
+    for wrong in ("gaussian", None, Gaussian):
+        with pytest.raises(TypeError, match="perturbation must be"):
+            instability(Closest().fit(model), X, wrong)
+    with pytest.raises(ValueError, match="reference"):
+        instability(Closest().fit(model), X[:1], Relative(Gaussian(0.01)))
+    with pytest.raises(ValueError, match="one number per row"):
+        instability(Closest().fit(model), X[:3], Gaussian(0.01), distance=lambda a, b: np.zeros(2))
+    assert len(instability(Closest().fit(model), X[:0], Relative(Gaussian(0.01)), random_state=0).table) == 0

@@ -381,7 +381,7 @@ def test_parameters_are_copied() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Gaussian(-1.0), r"A variance cannot be negative, got covariance=-1\."),
+        (lambda: Gaussian(-1.0), r"A variance cannot be negative, got covariance = -1"),
         (lambda: Gaussian([1.0, -0.5]), "A variance cannot be negative"),
         (lambda: Gaussian([[1.0, 2.0], [2.0, 1.0]]), r"not positive semi-definite: .* eigenvalue -1"),
         (lambda: Gaussian([[-1.0, 0.0], [0.0, 1.0]]), "not positive semi-definite"),
@@ -503,3 +503,8 @@ def test_seeds() -> None:
     for wrong in (-1, 1.5, "seed", True):
         with pytest.raises(ValueError, match="random_state must be a whole number >= 0"):
             seed_of(wrong)
+
+
+def test_neighbours_are_not_scaled_twice() -> None:
+    with pytest.raises(TypeError, match="by itself"):
+        Relative(Neighbor(np.arange(6.0)[:, None], k=2))

@@ -92,7 +92,7 @@ def test_the_chosen_piece_is_the_cheapest_for_people(kind) -> None:
 
 
 def test_the_price_is_moderate() -> None:
-    """Median near 1, 90th percentile below 5, in standardised units, as long as the model is one of the paper's."""
+    """In standardised units the median stays near 1, and a region of one piece has no price at all."""
     for data in DATA:
         for kind in MODELS:
             model, X, _ = fitted(data, kind)
@@ -137,3 +137,14 @@ def test_bad_input() -> None:
         Steady(actionable=Actionable(immutable=list(range(13)))).fit(model, X)
     with pytest.raises(ValueError, match="without missing values"):
         Steady().fit(model, np.full((2, 13), np.nan))
+
+
+def test_a_label_that_is_never_predicted_does_not_stop_the_others() -> None:
+    X, y = load_wine(return_X_y=True)
+    stump = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X, y)
+    explainer = Steady().fit(stump, X)
+    never = [label for label in range(3) if label not in stump.predict(X)]
+    assert len(never) == 1
+    assert explainer.explain(X[:3], target=never[0]).status.tolist() == ["unreachable"] * 3
+    assert explainer.explain(X[:3], target=(never[0] + 1) % 3).valid.all()
+    assert explainer.price.loc[never[0]].isna().sum() == 3

@@ -13,6 +13,7 @@ With any cost the triangle inequality gives ``2 eps + 2 cost``.  Both hold while
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,12 @@ import pandas as pd
 from evenhand.actionable import DOWN, FIXED, UP
 from evenhand.distances import FloatArray
 from evenhand.exact import GUARD, RegionExplainer
-from evenhand.explainer import Explainer, Flip
+from evenhand.explainer import Explainer, Flip, check_explainer, people_of
 from evenhand.markup import framed
 from evenhand.projection import CHUNK, Projection, Status, as_table, in_chunks
 
+ROUNDING = 1e-11  # of a cost, below which a gap does not tell how exact a point is
+TIE = 1e-9  # a relative difference of costs that counts as none
 ROOM = 1e-9  # projections of a person that differ by a smaller part of its size are the same
 SHOWN = (0.5, 0.25, 0.1)
 
@@ -41,7 +44,8 @@ class Certificates:
     person : Index
         Labels of the people.
     target : array of shape (n,)
-        The label that each explanation aims at.
+        The label that each explanation aims at.  All statements are about explanations towards this label, also if it
+        was chosen as the cheapest one: for a perturbed person another one may be cheaper.
     status : array of shape (n,)
         Status of the explanation; without one nothing is certified, and the numbers are NaN.
     cost : array of shape (n,)
@@ -49,7 +53,7 @@ class Certificates:
     stability_radius : array of shape (n,)
         For every perturbation smaller than this the statement of :attr:`statement` holds.
     label_radius : array of shape (n,)
-        For every perturbation smaller than this the model's prediction, and with it the target, stays.
+        For every perturbation smaller than this the model's prediction stays, so that nothing swaps the target.
     kept_radius : array of shape (n,)
         The same where the target is kept anyway: up to here, a perturbed person is not given the target unasked.
     order : int
@@ -97,7 +101,9 @@ class Certificates:
         size = np.broadcast_to(size, (len(self),))
         bound = 2.0 * size + 2.0 * self.cost
         if self.order == 2:
-            in_reach = self._distances <= (self.cost + 2.0 * size)[:, None]
+            # Costs that differ by less than TIE are equal to the solvers, which then choose by other rules.
+            reach = self.cost + 2.0 * size
+            in_reach = self._distances <= (reach + 2.0 * TIE * reach)[:, None]
             jump = np.where(in_reach, self._jumps, 0.0).max(axis=1, initial=0.0)
             bound = np.minimum(bound, size + jump)
         always = np.full(len(self), np.inf)
@@ -106,6 +112,8 @@ class Certificates:
 
     def share(self, eps: float) -> float:
         """Share of people for whom the statement holds for every perturbation up to `eps`; all people count."""
+        if not isinstance(eps, Real) or not eps >= 0:
+            raise ValueError(f"eps must be a number >= 0, got {eps!r}.")
         certified = np.minimum(self.stability_radius, self.label_radius) > eps
         return float(certified.mean()) if len(self) else np.nan
 
@@ -118,6 +126,7 @@ class Certificates:
                 "cost": self.cost,
                 "stability_radius": self.stability_radius,
                 "label_radius": self.label_radius,
+                "kept_radius": self.kept_radius,
             },
             index=self.person,
         )
@@ -155,7 +164,8 @@ def certify(
     X : table of shape (n, n_features)
         People.
     target, random_state, n_jobs
-        As in ``explain``.
+        As in ``explain``.  With None the cheapest label of each person is taken, and then held: ask the perturbed
+        person for the same target to be within the bounds.
 
     Returns
     -------
@@ -171,6 +181,7 @@ def certify(
     >>> certify(explainer, X[:1]).bound(0.1)
     array([0.1])
     """
+    check_explainer(explainer)
     if not isinstance(explainer, RegionExplainer):
         raise TypeError(
             f"certify needs a method that projects onto regions (Closest, Plausible, Steady), got "
@@ -187,14 +198,15 @@ def certify(
     base = explainer.explain(X, target, random_state=random_state, n_jobs=n_jobs)
     aim = view.positions(np.where(base.valid, base.target, view.classes[0]))
     told = np.asarray(base.counterfactual if not isinstance(X, pd.DataFrame) else view.columns(base.counterfactual))
-    distances, jumps = _pieces(explainer, table, aim, base.valid, told)
+    distances, jumps, room = _pieces(explainer, table, aim, base.valid, told, n_jobs)
     label_radius, kept_radius = _label_radii(explainer, table, aim, base.valid, n_jobs)
     stays = (base.status == Status.ALREADY) & (not _own_region(explainer))
     distances[stays], jumps[stays] = np.inf, 0.0  # who needs no change is its own explanation, and moves as it does
     kept_radius = np.where(stays, label_radius, kept_radius)
     stability = _stability(explainer, table, base.cost, distances, jumps)
+    jumps = jumps + room
     return Certificates(
-        X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(table)),
+        people_of(X),
         base.target,
         base.status,
         base.cost,
@@ -202,7 +214,7 @@ def certify(
         label_radius,
         kept_radius,
         explainer.cost.order,
-        _statement(explainer),
+        _statement(explainer, bool(stays.any())),
         distances,
         jumps,
     )
@@ -219,21 +231,35 @@ def _pieces(
     aim: npt.NDArray[np.int64],
     valid: npt.NDArray[np.bool_],
     told: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Per person and piece: a lower bound of the distance, and how far the nearest point is from the explanation."""
+    n_jobs: int | None,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Per person and piece: a lower bound of the distance, how far the nearest point is from the explanation.
+
+    And, third, by how much that point itself may be off, given its gap.
+    """
     regions = {int(k): explainer.region(int(k)) for k in np.unique(aim[valid])}
     width = max((len(region.pieces) for region in regions.values()), default=0)
     distances, jumps = np.full((len(X), width), np.inf), np.zeros((len(X), width))
+    room = np.zeros((len(X), width))
     for k, region in regions.items():
         rows = np.flatnonzero(valid & (aim == k))
         for i, projector in explainer.pieces(region, X[rows]):
-            found = projector.project(X[rows], GUARD)
-            reached = ~np.isnan(found.cost)
-            distances[rows[reached], i] = found.cost[reached] - found.gap[reached]
-            jumps[rows[reached], i] = explainer.cost(found.points[reached], told[rows[reached]])
-            unknown = rows[found.status == Status.FAILED]
-            distances[unknown, i], jumps[unknown, i] = 0.0, np.inf  # nothing is known, so nothing is excluded
-    return distances, jumps
+
+            def work(part: slice, rows: Any = rows, projector: Any = projector) -> Projection:
+                found: Projection = projector.project(X[rows[part]], GUARD)
+                return found
+
+            for part, found in in_chunks(work, len(rows), n_jobs, CHUNK, None):
+                some = rows[part]
+                reached = ~np.isnan(found.cost)
+                cost = found.cost[reached]
+                distances[some[reached], i] = cost - found.gap[reached]
+                jumps[some[reached], i] = explainer.cost(found.points[reached], told[some[reached]])
+                loose = np.maximum(found.gap[reached] - ROUNDING * cost, 0.0)  # the rest of the gap is rounding
+                room[some[reached], i] = np.sqrt(loose * (2.0 * cost - loose))
+                unknown = some[found.status == Status.FAILED]
+                distances[unknown, i], jumps[unknown, i] = 0.0, np.inf  # nothing is known, so nothing is excluded
+    return distances, jumps, room
 
 
 def _label_radii(
@@ -283,12 +309,13 @@ def _stability(
         rival = jumps > room[:, None]
     else:
         rival = np.arange(distances.shape[1]) != distances.argmin(axis=1)[:, None]
-    lead = np.where(rival, distances, np.inf).min(axis=1) - cost
+    nearest = np.where(rival, distances, np.inf).min(axis=1)
+    lead = np.where(np.isinf(nearest), np.inf, nearest * (1.0 - 4.0 * TIE) - cost)
     radius: FloatArray = np.maximum(lead, 0.0) / 2.0
     return radius
 
 
-def _statement(explainer: RegionExplainer) -> str:
+def _statement(explainer: RegionExplainer, somebody_stays: bool) -> str:
     if explainer.cost.order == 2:
         statement = "within the radius an explanation moves no further than its person"
     else:
@@ -296,6 +323,8 @@ def _statement(explainer: RegionExplainer) -> str:
             "within the radius an explanation stays in its piece of the region, and moves by at most 2 eps + 2 cost "
             "(an l1 cost allows no factor 1)"
         )
+    if somebody_stays:
+        statement += "; who needs no change is its own explanation, and stays that within the label radius"
     if (explainer.limits.directions == FIXED).any():
         statement += "; for perturbations that leave the immutable columns alone"
     return statement

@@ -18,7 +18,7 @@ SAME = 1e-9  # a relative difference that counts as none
 KEYS = ("fold", "person", "draw")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Two measurements of the same people; :func:`compare` makes it.
 
@@ -48,6 +48,8 @@ class Comparison:
         b minus a, per person.
     confidence : float
         Of the intervals.
+    unit : str
+        What was paired: "draws", or "people" if the draws were not kept.
     """
 
     names: tuple[str, str]
@@ -66,6 +68,7 @@ class Comparison:
     p_value: float
     differences: FloatArray = field(repr=False)
     confidence: float = 0.95
+    unit: str = "draws"
 
     @property
     def sentence(self) -> str:
@@ -76,24 +79,31 @@ class Comparison:
         level = f"{self.confidence:.0%}".replace("%", " %")
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         unmatched = self.only_a + self.only_b + self.neither
-        left_out = f" Left out: {unmatched:,} draws without a value in both." if unmatched else ""
+        left_out = f" Left out: {unmatched:,} {self.unit} without a value in both." if unmatched else ""
         numbers = (
             f"median {_number(self.median_b.value)} against {_number(self.median_a.value)}, "
-            f"difference {_number(self.difference.value)} "
-            f"[{_number(self.difference.low)}, {_number(self.difference.high)}] at {level}; "
+            f"difference {_number(self.difference.value)} {self._interval(level)}; "
             f"typical shift per person {_number(self.shift)}; Wilcoxon {p}"
         )
         if not self.p_value <= 1 - self.confidence:
             over = f"over {self.people:,} people"
             return f"Between {b} and {a} no difference in {self.measure} is shown {over} ({numbers}).{left_out}"
-        lower = self.shift < 0
+        # Where most people are not affected the typical shift is zero: then those who are decide.
+        direction = self.shift or float(self.differences.mean())
+        lower = direction < 0
         verb = "lower" if lower else "higher"
-        share = self.worse if lower == (self.measure == "jaccard") else self.better
-        word = "worse" if lower == (self.measure == "jaccard") else "better"
         return (
-            f"The {self.measure} is {verb} with {b} than with {a}, and {share.value:.0%} of {self.people:,} people are "
-            f"{word} off with {b} ({numbers}).{left_out}"
+            f"The {self.measure} is {verb} with {b} than with {a}: of {self.people:,} people "
+            f"{self.better.value:.0%} are better off with {b}, {self.worse.value:.0%} worse ({numbers}).{left_out}"
         )
+
+    def _interval(self, level: str) -> str:
+        if np.isnan(self.difference.low):
+            return "without an interval, which takes two people"
+        return f"[{_number(self.difference.low)}, {_number(self.difference.high)}] at {level}"
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.sentence})"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per number, with its interval."""
@@ -161,21 +171,40 @@ def compare(
             raise TypeError(f"compare takes two results of instability(), got {type(one).__name__}.")
     if measure not in MEASURES:
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
+    if isinstance(names, str) or len(names) != 2 or names[0] == names[1]:
+        raise ValueError(f"names must be two different names, got {names!r}.")
     if a.seed != b.seed:
         raise ValueError(
             f"The two measurements come from different draws (seeds {a.seed} and {b.seed}), so they cannot be paired. "
             "Call instability() with the same random_state for both."
         )
     joined = _paired(a, b, measure)
+    _check_same(joined)
+    unit = "people" if a._table is None or b._table is None else "draws"
     in_a, in_b = (np.isfinite(joined[side].to_numpy(dtype=float)) for side in ("a", "b"))
     both = joined[in_a & in_b]
     counts = int((in_a & ~in_b).sum()), int((in_b & ~in_a).sum()), int((~in_a & ~in_b).sum())
     nothing = Interval(np.nan, np.nan, np.nan)
     if both.empty:
         return Comparison(
-            names, measure, 0, 0, *counts, nothing, nothing, nothing, np.nan, nothing, nothing, np.nan, np.zeros(0)
+            names,
+            measure,
+            0,
+            0,
+            *counts,
+            nothing,
+            nothing,
+            nothing,
+            np.nan,
+            nothing,
+            nothing,
+            np.nan,
+            np.zeros(0),
+            confidence,
+            unit,
         )
-    cluster = both.groupby([key for key in KEYS[:2] if key in both] + ["again"], sort=False).ngroup().to_numpy()
+    who = [key for key in KEYS[:2] if key in both] + ["again"]
+    cluster = both.groupby(who, sort=False, dropna=False).ngroup().to_numpy()
     left, right = both["a"].to_numpy(dtype=float), both["b"].to_numpy(dtype=float)
     size = np.bincount(cluster)
     means = [np.bincount(cluster, values) / size for values in (left, right)]
@@ -202,6 +231,7 @@ def compare(
         signed_rank(differences),
         differences,
         confidence,
+        unit,
     )
 
 
@@ -215,11 +245,23 @@ def _paired(a: Instability, b: Instability, measure: str) -> pd.DataFrame:
         part = frame[keys].copy()
         part["again"] = frame.groupby(keys, sort=False, dropna=False).cumcount()
         part[name] = frame[measure].to_numpy()
+        part[f"input_{name}"] = frame["input_distance"].to_numpy()
         sides.append((keys, part))
     if sides[0][0] != sides[1][0]:
         raise ValueError(f"One measurement has folds and the other has none: keys {sides[0][0]} and {sides[1][0]}.")
     joined: pd.DataFrame = sides[0][1].merge(sides[1][1], on=[*sides[0][0], "again"], how="outer", sort=False)
     return joined
+
+
+def _check_same(joined: pd.DataFrame) -> None:
+    """The same people, noise and distance leave the same distances between people and their perturbed selves."""
+    a, b = joined["input_a"].to_numpy(dtype=float), joined["input_b"].to_numpy(dtype=float)
+    known = np.isfinite(a) & np.isfinite(b)
+    if not np.allclose(a[known], b[known], rtol=1e-6, atol=1e-12):
+        raise ValueError(
+            "The two measurements do not come from the same perturbed people: their input distances differ. "
+            "Call instability() with the same X, perturbation, distance and random_state for both."
+        )
 
 
 def _number(value: Any) -> str:

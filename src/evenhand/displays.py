@@ -22,8 +22,25 @@ from evenhand.markup import short
 
 INK, MUTED, LINE, ZONE = "#1B1F24", "#59626D", "#C3C8C6", "#E7EAE5"
 # Colour, marker and line style together tell methods apart, also without colour.
-STYLES = (("#C04A00", "o", "-"), ("#1A4FA3", "D", (0, (6, 2))), ("#007A6C", "^", "-."), ("#59626D", "s", ":"))
+STYLES: tuple[tuple[str, str, Any], ...] = (
+    ("#C04A00", "o", "-"),
+    ("#1A4FA3", "D", (0, (6, 2))),
+    ("#007A6C", "^", "-."),
+    ("#59626D", "s", ":"),
+    ("#8A2C7E", "v", (0, (1, 1))),
+    ("#8A6D00", "P", (0, (8, 2, 2, 2))),
+    ("#1B1F24", "X", (0, (3, 3))),
+    ("#4B83C3", "*", (0, (10, 3))),
+)
 MOST_FEATURES = 12
+WORDS = {
+    "distance": ("How far explanations move", "distance between explanations"),
+    "amplification": ("How far explanations move", "amplification (distance / perturbation)"),
+    "jaccard": ("How much of what people are told stays the same", "overlap of the changed features (Jaccard)"),
+    "change_distance": ("How far what people are told to change moves", "distance between changes"),
+    "cost_gap": ("How much the cost changes", "difference of costs"),
+    "input_distance": ("How far people were moved", "distance between people"),
+}
 
 
 @dataclass
@@ -119,11 +136,10 @@ class InstabilityDisplay(_Display):
             ax.set_xlim(left=0)
         ax.set_ylim(0, 1)
         ax.yaxis.set_major_formatter(_percent())
-        names = {
-            "distance": "distance between explanations",
-            "amplification": "amplification (distance / perturbation)",
-        }
-        self._titled(ax, "How far explanations move", f"{names.get(self.measure, self.measure)} →", "share of people")
+        title, axis = WORDS.get(self.measure, (self.measure.replace("_", " "), self.measure.replace("_", " ")))
+        self._titled(ax, title, f"{axis} →", "share of people")
+        if not any(map(len, self.values.values())):
+            ax.text(0.5, 0.5, "Nothing to measure.", transform=ax.transAxes, ha="center", color=MUTED)
         if ax.get_legend_handles_labels()[0]:
             ax.legend(frameon=False, fontsize=9, loc="lower right", labelcolor=INK)
         return self
@@ -156,7 +172,9 @@ class ComparisonDisplay(_Display):
         low, high = np.quantile(found.differences, [0.005, 0.995])
         reach = max(abs(low), abs(high), 1e-12)
         edges = np.linspace(-reach, reach, 41)  # zero is an edge: nobody is drawn on both sides
-        inside = np.clip(found.differences, -reach, reach)
+        moved = found.differences[found.differences != 0]
+        same = len(found.differences) - len(moved)
+        inside = np.clip(moved, -reach, reach)
         counts, _, bars = ax.hist(inside, edges, color=STYLES[1][0], alpha=0.85)
         smaller_is_better = found.measure != "jaccard"
         for edge, bar in zip(edges, bars, strict=False):
@@ -179,17 +197,11 @@ class ComparisonDisplay(_Display):
         words = ("better", "worse") if smaller_is_better else ("worse", "better")
         for side, share, word in ((0.01, left, words[0]), (0.99, right, words[1])):
             text = f"{share.value:.0%} {word} off\nwith {b}"
-            ax.text(
-                side,
-                0.97,
-                text,
-                transform=ax.transAxes,
-                ha="left" if side < 0.5 else "right",
-                va="top",
-                fontsize=9,
-                color=INK,
-            )
-        self._titled(ax, f"{b} against {a}, {found.people:,} people", f"{found.measure}: {b} minus {a} →", "people")
+            across = "left" if side < 0.5 else "right"
+            ax.text(side, 0.97, text, transform=ax.transAxes, ha=across, va="top", fontsize=9, color=INK, wrap=True)
+        unchanged = f", of whom {same:,} are the same with both" if same else ""
+        title = f"{b} against {a}, {found.people:,} people{unchanged}"
+        self._titled(ax, title, f"{found.measure}: {b} minus {a} →", "people")
         return self
 
 
@@ -219,6 +231,10 @@ class CertificateDisplay(_Display):
         """Draw one result of :func:`certify`, or several by name; sizes `eps` are chosen from the radii if left out."""
         named = {"": certificates} if isinstance(certificates, Certificates) else certificates
         _something(named, "certify()")
+        if len({c.order for c in named.values()}) > 1:
+            raise ValueError(
+                "Certificates with l1 and with l2 costs prove different things, in different units: draw them apart."
+            )
         if eps is None:
             radii = np.concatenate([np.minimum(c.stability_radius, c.label_radius) for c in named.values()])
             radii = radii[np.isfinite(radii)]
@@ -234,9 +250,9 @@ class CertificateDisplay(_Display):
         """Draw on `ax`, or on a new figure."""
         ax = self._canvas(ax)
         for (name, share), (color, _, line) in zip(self.shares.items(), _styles(len(self.shares)), strict=True):
-            ax.plot(self.eps, share, color=color, ls=line, lw=1.8, label=name or None)
+            ax.step(self.eps, share, where="post", color=color, ls=line, lw=1.8, label=name or None)
             if not name:
-                ax.fill_between(self.eps, share, color=ZONE, lw=0)
+                ax.fill_between(self.eps, share, step="post", color=ZONE, lw=0)
         ax.set_ylim(0, 1)
         ax.set_xlim(float(self.eps.min()), float(self.eps.max()))
         ax.yaxis.set_major_formatter(_percent())
@@ -269,10 +285,13 @@ class CounterfactualDisplay(_Display):
     words: list[str] = field(default_factory=list)
     title: str = ""
     left_out: int = 0
+    unit: str = "standard deviations"
 
     @classmethod
     def from_explanations(cls, explanations: Explanations, row: int = 0, *, ax: Any = None) -> CounterfactualDisplay:
         """Draw the explanation of the person at a position; for one without it, a ValueError says why."""
+        if not -len(explanations) <= row < len(explanations):
+            raise ValueError(f"There is no person at position {row!r}: the table has {len(explanations)}.")
         if not explanations.valid[row]:
             raise ValueError(f"Person {row} has no counterfactual to draw. {explanations.reason[row]}")
         before, after = (Explanations._frame(table) for table in (explanations.factual, explanations.counterfactual))
@@ -291,6 +310,7 @@ class CounterfactualDisplay(_Display):
             words=[f"{short(before.iloc[row, j])} → {short(after.iloc[row, j])}" for j in shown],
             title=f"Person {person}: what would have to change for {target}",
             left_out=len(order) - len(shown),
+            unit="standard deviations" if len(known) > 1 else "raw units, for lack of other people",
         ).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> CounterfactualDisplay:
@@ -322,7 +342,7 @@ class CounterfactualDisplay(_Display):
         if not n:
             ax.text(0.5, 0.5, "Nothing has to change.", transform=ax.transAxes, ha="center", color=MUTED)
         more = f", {self.left_out} smaller left out" if self.left_out else ""
-        self._titled(ax, self.title, f"change in standard deviations{more} →")
+        self._titled(ax, self.title, f"change in {self.unit}{more} →")
         return self
 
 

@@ -7,8 +7,8 @@ solvers have to know (see :meth:`L1.frame` and :meth:`L2.frame`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -33,11 +33,16 @@ class L1:
     """
 
     weights: FloatArray | None = None
+    names: tuple[str, ...] | None = field(default=None, init=False)  # of the columns, if the weights came with names
 
     order: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _names(self.weights))
         object.__setattr__(self, "weights", _checked_weights(self.weights))
+
+    def __repr__(self) -> str:
+        return "L1()" if self.weights is None else f"L1({len(self.weights)} weights)"
 
     def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         """Distance between the rows of `a` and the rows of `b`."""
@@ -94,14 +99,21 @@ class L2:
 
     weights: FloatArray | None = None
     matrix: FloatArray | None = None
+    names: tuple[str, ...] | None = field(default=None, init=False)  # of the columns, if the weights came with names
 
     order: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _names(self.weights if self.matrix is None else self.matrix))
         if self.weights is not None and self.matrix is not None:
             raise ValueError("L2 takes weights or a matrix, not both; put the weights on the matrix's diagonal.")
         object.__setattr__(self, "weights", _checked_weights(self.weights))
         object.__setattr__(self, "matrix", _checked_matrix(self.matrix))
+
+    def __repr__(self) -> str:
+        if self.matrix is not None:
+            return f"L2({len(self.matrix)} x {len(self.matrix)} matrix)"
+        return "L2()" if self.weights is None else f"L2({len(self.weights)} weights)"
 
     def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         """Distance between the rows of `a` and the rows of `b`."""
@@ -169,9 +181,24 @@ def as_cost(cost: Cost | str) -> Cost:
     return _named(cost, "cost", 'a cost has to be a norm: "l1", "l2", L1(...) or L2(...)')
 
 
-def fitting(cost: Cost | str, dim: int) -> Cost:
-    """The same, for tables of `dim` columns: a cost of another size fails here, and not in the middle of a search."""
+def fitting(cost: Cost | str, dim: int, columns: Sequence[str] | None = None) -> Cost:
+    """The same for tables of `dim` columns: a cost of another size fails here, and not in the middle of a search.
+
+    If both the weights (a pandas Series) and the columns have names, the weights follow the names.
+    """
     norm = as_cost(cost)
+    if columns is not None and norm.names is not None and tuple(columns) != norm.names:
+        strange = [name for name in norm.names if name not in columns] + [c for c in columns if c not in norm.names]
+        if strange:
+            raise ValueError(
+                f"The cost's weights and the model's columns have different names, such as {strange[0]!r}. "
+                "Give one weight per column, or an array in the model's order."
+            )
+        order = [norm.names.index(name) for name in columns]
+        if isinstance(norm, L2) and norm.matrix is not None:
+            norm = L2(matrix=norm.matrix[np.ix_(order, order)])
+        elif norm.weights is not None:
+            norm = type(norm)(weights=norm.weights[order])
     norm.frame(dim, np.arange(dim))
     return norm
 
@@ -189,6 +216,15 @@ def _named(name: object, what: str, choices: str) -> Cost:
     if name == "l2":
         return L2()
     raise ValueError(f"{name!r} is not a known {what}: {choices}.")
+
+
+def _names(values: object) -> tuple[str, ...] | None:
+    """Names that came with weights or a matrix; numbers in place of names say nothing."""
+    labels = getattr(values, "index", None)
+    if values is None or callable(labels) or labels is None:
+        return None
+    names = tuple(labels)
+    return names if all(isinstance(name, str) for name in names) else None
 
 
 def _checked_weights(weights: npt.ArrayLike | None) -> FloatArray | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.distances import Distance, FloatArray
-from evenhand.explainer import LARGEST, Answers, Explainer, Flip
-from evenhand.perturbations import Perturbation, learned, perturbed
-from evenhand.projection import VALID, Progress, Status, as_table
-from evenhand.randomness import TARGET, Streams, identities, seed_of
-from evenhand.targets import FIRST_DRAW, read_targets
+from evenhand.explainer import LARGEST, Answers, Explainer, Flip, people_of
+from evenhand.perturbations import Neighbor, Perturbation, learned, perturbed
+from evenhand.projection import CHUNK, VALID, Progress, Status, as_table
+from evenhand.randomness import Streams, identities, seed_of
+from evenhand.targets import read_targets
 
 BLOCK = 128  # draws that share a stream of random numbers
 IN_CACHE = 65_536  # numbers to measure at a time
@@ -70,18 +71,36 @@ class Experiment:
         reference: Any,
     ) -> None:
         view = explainer.view
-        self.explainer, self.distance, self.on_flip, self.n_jobs = explainer, distance, on_flip, n_jobs
+        self.explainer, self.on_flip, self.n_jobs = explainer, on_flip, n_jobs
+        self.distance = _checked(distance)
         self.X = as_table(view.columns(X), view.n_features)
-        self.index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(self.X))
+        self.index = people_of(X)
         self.seed = seed_of(random_state)
         self.streams, self.who = Streams(self.seed), identities(self.index)
+        if view.feature_names is not None and isinstance(perturbation, Neighbor):
+            perturbation = perturbation.in_order(view.feature_names)
         known = self.X if reference is None else as_table(view.columns(reference), view.n_features)
-        self.perturbation = learned(perturbation, known[np.isfinite(known).all(axis=1)])
-        self.codes = read_targets(target, view, len(self.X), self.seed)
-        if (self.codes <= FIRST_DRAW).any():  # a random target comes from the person's own stream, and follows it
-            others = len(view.classes) - 1
-            drawn = [self.streams.of(person, TARGET).integers(0, others) for person in self.who]
-            self.codes = FIRST_DRAW - np.array(drawn, dtype=np.int64)
+        known = known[np.isfinite(known).all(axis=1)]
+        if reference is None and len(known) == 1 and hasattr(perturbation, "fit") and len(self.X):
+            fitted = learned(perturbation, known)
+            if fitted is not perturbation:
+                raise ValueError(
+                    f"{type(perturbation).__name__} has to learn from data, and one person has no spread and no mean: "
+                    "pass the training data as reference=..., or fit it before."
+                )
+        self.perturbation = learned(perturbation, known) if len(known) else perturbation
+        self.codes = read_targets(target, view, self.index, self.seed)
+        self._known: dict[tuple[int, int], _Group] = {}
+
+    def perturbed_by(self, perturbation: Perturbation) -> Experiment:
+        """The same people and explanations under another perturbation, which knows what it has to know."""
+        other = copy.copy(self)
+        other.perturbation = perturbation
+        return other
+
+    def people(self) -> _Group:
+        """All people as they are."""
+        return self._group(slice(0, len(self.X)))
 
     def measure(
         self, draws: int, keep: bool, chunk_size: int, progress: Progress | None
@@ -104,7 +123,9 @@ class Experiment:
         return _stacked(people), _stacked(tables) if keep else None
 
     def _group(self, rows: slice) -> _Group:
-        """Explain some people, twice."""
+        """Explain some people, twice; a table that fits into one chunk is explained once for all perturbations."""
+        if (rows.start, rows.stop) in self._known:
+            return self._known[rows.start, rows.stop]
         view, X, codes = self.explainer.view, self.X[rows], self.codes[rows]
         usable = (np.abs(X) < LARGEST).all(axis=1)
         present = np.full(len(X), -1)
@@ -118,7 +139,10 @@ class Experiment:
         both = np.isin(again.status, VALID)
         if both.any():
             floor[some[both]] = self.distance(base.points[some[both]], again.points[both])
-        return _Group(rows, present, base, floor, valid)
+        group = _Group(rows, present, base, floor, valid)
+        if len(self.X) <= CHUNK:
+            self._known[rows.start, rows.stop] = group
+        return group
 
     def _draws(self, group: _Group, draws: int) -> Draws:
         """Perturb some people, explain them again, and measure."""
@@ -174,7 +198,7 @@ class Experiment:
 
         def between(a: FloatArray, b: FloatArray) -> FloatArray:
             whole = np.ascontiguousarray(np.broadcast_to(a[:, None], b.shape)).reshape(-1, dim)
-            return np.asarray(self.distance(whole, b.reshape(-1, dim))).reshape(shape)
+            return self.distance(whole, b.reshape(-1, dim)).reshape(shape)
 
         told0, told = cf0 - x0, points - moved
         valid = ~np.isnan(points[:, :, 0])
@@ -221,6 +245,20 @@ class Experiment:
         return pd.DataFrame(columns | _aggregated(found))
 
 
+def _checked(distance: Distance) -> Distance:
+    """A distance, which may be a user's own function, with a check of what it returns."""
+
+    def checked(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+        found = np.asarray(distance(a, b), dtype=np.float64)
+        if found.shape != (len(np.asarray(a)),):
+            raise ValueError(
+                f"distance returned shape {found.shape} for {len(np.asarray(a))} rows: one number per row."
+            )
+        return found
+
+    return checked
+
+
 def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
     """The parts as one table; the first, which is empty, only says what the columns are."""
     return pd.concat(parts[1:], ignore_index=True) if len(parts) > 1 else parts[0]
@@ -258,6 +296,7 @@ def _aggregated(found: Draws) -> dict[str, Any]:
         "flips": found.flipped.sum(axis=1),
         "skipped": (found.status == Status.SKIPPED).sum(axis=1),
         "found": valid.sum(axis=1),
+        "already": (found.status == Status.ALREADY).sum(axis=1),
     }
     for name in MEASURES:
         columns[name] = _over_draws(getattr(found, name), lambda part: part.mean(axis=1))

@@ -22,7 +22,7 @@ GUARD = 1e-11
 ATTEMPTS = ((GUARD, 0.0), (1e-9, 0.0), (1e-7, 0.0), (1e-5, 0.0), (GUARD, 1e-9), (GUARD, 1e-6))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RegionExplainer(Explainer):
     """Projects people onto a region per label.
 

@@ -54,6 +54,9 @@ class Explainer:
     stays: bool = True
     threads: ClassVar[bool] = True
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.view.model).__name__}, {self.cost!r})"
+
     def explain(
         self,
         X: Any,
@@ -87,11 +90,11 @@ class Explainer:
         Explanations
         """
         table = as_table(self.view.columns(X), self.view.n_features)
-        goal = read_targets(target, self.view, len(table), random_state)
+        goal = read_targets(target, self.view, people_of(X), random_state)
         found = self.answer(table, goal, n_jobs=n_jobs, chunk_size=chunk_size, progress=progress)
         return Explanations(
-            factual=self._like(X, table),
-            counterfactual=self._like(X, found.points),
+            factual=self.like(X, table),
+            counterfactual=self.like(X, found.points),
             target=self.labels(found.label),
             cost=found.cost,
             gap=found.gap,
@@ -194,7 +197,8 @@ class Explainer:
         confirmed: npt.NDArray[np.bool_] = self.view.positions(self.view.predict(points)) == k
         return confirmed
 
-    def _like(self, X: Any, table: FloatArray) -> Table:
+    def like(self, X: Any, table: FloatArray) -> Table:
+        """Numbers in the model's columns, in the form in which the table `X` was given."""
         if not isinstance(X, pd.DataFrame):
             return table
         names = list(X.columns) if self.view.feature_names is None else list(self.view.feature_names)
@@ -208,6 +212,23 @@ class Explainer:
         named = np.full(len(label), None, dtype=object)
         named[label >= 0] = self.view.classes[label[label >= 0]]
         return named
+
+
+def check_explainer(explainer: object) -> None:
+    """Refuse what was not fitted: a method, or a model."""
+    if isinstance(explainer, Explainer):
+        return
+    hint = (
+        "Fit it first: method.fit(model, X, y)."
+        if hasattr(explainer, "fit") and not hasattr(explainer, "predict")
+        else "Wrap a model by a method first: Closest().fit(model)."
+    )
+    raise TypeError(f"Expected a fitted method (an Explainer), got {type(explainer).__name__}. {hint}")
+
+
+def people_of(X: Any) -> pd.Index:
+    """Who is who in a table: the labels of its index, or positions."""
+    return X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(X))
 
 
 def unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> Answers:

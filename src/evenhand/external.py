@@ -17,7 +17,7 @@ from evenhand.projection import Status
 Generator = Callable[[Any, Any], Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExternalExplainer(Explainer):
     """A fitted :class:`External`."""
 
@@ -42,8 +42,19 @@ class ExternalExplainer(Explainer):
     def _asked(self, X: FloatArray, k: int) -> FloatArray:
         """What the function returns, in the model's columns and as numbers, or an error that says what is wrong."""
         table = self.view.table(X.copy())  # a generator may work in place
-        given = self.function(table, self.view.classes[k])
+        label = self.view.classes[k]
+        try:
+            given = self.function(table, label)
+        except Exception as error:
+            error.add_note(
+                f"Raised by the generator that External wraps, for {len(X)} people and the target {label!r}."
+            )
+            raise
         if isinstance(given, pd.DataFrame):
+            if isinstance(table, pd.DataFrame) and len(given) == len(table):
+                if set(given.index) != set(table.index):
+                    raise ValueError("The generator's table has another index than the people it was given.")
+                given = given.loc[table.index]
             given = self.view.columns(given)
             points: FloatArray = given.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
@@ -99,4 +110,4 @@ class External:
     def fit(self, model: Any, X: Any = None, y: Any = None) -> ExternalExplainer:  # noqa: ARG002 - one interface
         """Prepare explanations; `X` tells labels and columns of a model that does not say so itself."""
         seen = blackbox(model, X)
-        return ExternalExplainer(seen, fitting(self.cost, seen.n_features), self.function)
+        return ExternalExplainer(seen, fitting(self.cost, seen.n_features, seen.feature_names), self.function)

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.distances import Distance, as_distance
+from evenhand.distances import L1, L2, Distance, as_distance, fitting
 from evenhand.draws import MEASURES, Experiment
-from evenhand.explainer import Explainer, Flip
+from evenhand.explainer import Explainer, Flip, check_explainer
 from evenhand.markup import framed
 from evenhand.perturbations import Perturbation
 from evenhand.projection import CHUNK, VALID, Progress, Status
 from evenhand.stats import Interval, cluster_bootstrap
+from evenhand.targets import followed
 
 PILOT = 8  # draws per person from which draws="auto" learns how many it needs
 
@@ -33,8 +34,8 @@ class Instability:
         counts, and `floor`: how far two runs on the very same person differ.
     draws : int
         Draws per person.
-    seed : int
-        Repeats the measurement, as ``random_state=seed``.
+    seed : int or tuple of int
+        Repeats the measurement, as ``random_state=seed``; pooled folds may have had several.
     settled : bool
         False if ``draws="auto"`` ran into `max_draws` before the interval was narrow enough.
     half_width : float
@@ -43,7 +44,7 @@ class Instability:
 
     people: pd.DataFrame
     draws: int
-    seed: int
+    seed: int | tuple[int, ...]
     settled: bool = True
     half_width: float = np.nan
     _table: pd.DataFrame | None = field(default=None, repr=False)
@@ -61,7 +62,8 @@ class Instability:
     ) -> pd.DataFrame:
         """Median, mean and 95th percentile with bootstrap intervals, and how often there was nothing to measure.
 
-        People are resampled, not draws: the draws of one person are not independent.
+        People are resampled, not draws: the draws of one person are not independent.  The interval of the 95th
+        percentile takes about 70 people to be honest; with fewer it is too narrow, since nobody is past the largest.
 
         Parameters
         ----------
@@ -78,18 +80,21 @@ class Instability:
         Returns
         -------
         DataFrame
-            With ``keep="people"`` the unit is a person's mean over its draws, and the column `of` says so.
+            `floor` is the largest difference between two runs on the same person; `already_rate` the share of draws
+            in which nothing had to change.  With ``keep="people"`` the unit is a person's mean over its draws, and the
+            column `of` says so.
         """
         if measure not in MEASURES:
             raise ValueError(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
         units = self.people if self._table is None else self._table
         person = np.arange(len(self.people)) if self._person is None else self._person
         groups = self._groups(by, units, person)
-        rows = {}
-        for name in pd.unique(groups):
-            chosen = np.flatnonzero(groups == name)
-            rows[name] = self._row(units.iloc[chosen], person[chosen], measure, confidence, seed)
-        found = pd.DataFrame.from_dict(rows, orient="index")
+        codes, names = pd.factorize(groups, use_na_sentinel=False)  # people without a value are a group as well
+        rows = []
+        for code in range(len(names)):
+            chosen = np.flatnonzero(codes == code)
+            rows.append(self._row(units.iloc[chosen], person[chosen], measure, confidence, seed))
+        found = pd.DataFrame(rows, index=pd.Index(names))
         found.index.name = by if isinstance(by, str) else ("group" if by is not None else None)
         return found
 
@@ -100,6 +105,8 @@ class Instability:
             if by not in units.columns:
                 raise ValueError(f"There is no column {by!r} to group by; there are {', '.join(units.columns)}.")
             return units[by]
+        if isinstance(by, pd.Series) and len(by) == len(self.people):
+            by = followed(by, pd.Index(self.people["person"]), "by")
         values = np.asarray(by)
         if values.shape != (len(self.people),):
             raise ValueError(f"by needs one value per person: {len(self.people)}, got shape {values.shape}.")
@@ -130,8 +137,13 @@ class Instability:
         else:
             columns = part["flips"], part["skipped"], part["found"]
         flips, skipped, valid = (int(column.sum()) for column in columns)
-        row["flip_rate"] = flips / total if total else np.nan
-        row["skip_rate"] = skipped / total if total else np.nan
+        # Who has no explanation was never perturbed.
+        perturbed = part["input_distance"].notna()
+        made = int(perturbed.sum() if kept else part.loc[perturbed, "draws"].sum())
+        row["flip_rate"] = flips / made if made else np.nan
+        row["skip_rate"] = skipped / made if made else np.nan
+        already = (part["status"] == Status.ALREADY).mean() if kept else (part["already"].sum() / max(total, 1))
+        row["already_rate"] = float(already) if total else np.nan
         row["not_found_rate"] = (total - skipped - valid) / total if total else np.nan
         floors = self.people["floor"].to_numpy()[np.unique(person)]
         row["floor"] = float(np.nanmax(floors)) if np.isfinite(floors).any() else np.nan
@@ -159,14 +171,14 @@ class Instability:
         return cls(
             pd.concat(people, ignore_index=True),
             max(part.draws for part in parts.values()),
-            next(iter(parts.values())).seed,
+            _one_seed([part.seed for part in parts.values()]),
             all(part.settled for part in parts.values()),
             _table=pd.concat(tables, ignore_index=True) if kept else None,
             _person=np.concatenate(rows) if kept else None,
         )
 
     def __repr__(self) -> str:
-        found = self.people["distance"].to_numpy()
+        found = (self.people if self._table is None else self._table)["distance"].to_numpy()
         middle = f"median distance {np.nanmedian(found):.4g}" if np.isfinite(found).any() else "nothing to measure"
         return f"Instability({len(self.people)} people x {self.draws} draws: {middle}, seed {self.seed})"
 
@@ -201,7 +213,7 @@ def instability(
         A fitted method.
     X : table of shape (n, n_features)
         People.  The labels of a DataFrame's index say who is who: a person gets the same draws in whatever
-        order and company it comes.
+        order and company it comes, if the perturbation has nothing to learn from `X` itself (see `reference`).
     perturbation : Gaussian, Uniform, Mask, Relative, Neighbor or any ``(X, rng) -> X``
         What could have been different.
     target : label, array of labels, "random" or None
@@ -225,9 +237,10 @@ def instability(
     max_draws : int
         Where "auto" stops at the latest.
     reference : table, optional
-        Training data for perturbations that learn from it (``Relative``, ``Mask(baseline="mean")``); `X` if left out.
+        Training data for perturbations that learn from it (``Relative``, ``Mask(baseline="mean")``) and have not been
+        fitted; `X` if left out, and then the noise depends on who is in the table.
     chunk_size : int
-        Rows at a time; bounds the memory, not the result.
+        Rows at a time; bounds the memory, not the result.  The draws of one person stay together.
     progress : callable, optional
         Called as ``progress(done, total)`` with draws after each chunk.
 
@@ -246,6 +259,9 @@ def instability(
     >>> found.table.shape[0]
     600
     """
+    check_explainer(explainer)
+    if not callable(perturbation) or isinstance(perturbation, type):
+        raise TypeError(f"perturbation must be a function (X, rng) -> X, such as Gaussian(0.01); got {perturbation!r}.")
     if on_flip not in ("swap", "keep", "skip"):
         raise ValueError(f'on_flip must be "swap", "keep" or "skip", got {on_flip!r}.')
     if keep not in ("draws", "people"):
@@ -257,21 +273,30 @@ def instability(
         raise ValueError(f"tolerance must be > 0 and max_draws >= 2, got {tolerance} and {max_draws}.")
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
-    run = Experiment(
-        explainer, X, perturbation, target, as_distance(distance), on_flip, random_state, n_jobs, reference
-    )
+    apart = as_distance(distance)
+    if isinstance(apart, L1 | L2):
+        apart = fitting(apart, explainer.view.n_features, explainer.view.feature_names)
+    run = Experiment(explainer, X, perturbation, target, apart, on_flip, random_state, n_jobs, reference)
     count = min(PILOT, max_draws) if automatic else int(draws)
     while True:
         people, table = run.measure(count, keep == "draws", chunk_size, progress)
         person = None if table is None else np.repeat(np.arange(len(people)), count)
         width = _half_width(people)
         mean = float(people["distance"].mean()) if people["distance"].notna().any() else 0.0
-        settled = not automatic or not width > tolerance * mean
+        # Without a finite width nothing has settled, unless there is nobody to measure.
+        settled = not automatic or width <= tolerance * mean or not people["found"].any()
         if settled or count >= max_draws:
             return Instability(people, count, run.seed, settled, width, table, person)
         # The width falls with the root of the number of draws; a tenth more, because it was estimated.
         wanted = 1.1 * count * (width / (tolerance * mean)) ** 2 if mean > 0 else np.inf
         count = int(min(max(wanted, count + 1), max_draws))
+
+
+def _one_seed(seeds: list[int | tuple[int, ...]]) -> int | tuple[int, ...]:
+    """The seed that all folds had, or all of them."""
+    if len(set(seeds)) == 1:
+        return seeds[0]
+    return tuple(one for seed in seeds for one in (seed if isinstance(seed, tuple) else (seed,)))
 
 
 def _in_fold(frame: pd.DataFrame, fold: Any) -> pd.DataFrame:

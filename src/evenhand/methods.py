@@ -12,7 +12,7 @@ import pandas as pd
 
 from evenhand.actionable import Actionable
 from evenhand.density import HighDensity
-from evenhand.distances import Cost, FloatArray, as_cost
+from evenhand.distances import Cost, FloatArray, fitting
 from evenhand.exact import RegionExplainer
 from evenhand.models import ModelView, view
 from evenhand.projection import as_table
@@ -160,6 +160,5 @@ def build(
         names = tuple(X.columns)
     actionable = Actionable() if method.actionable is None else method.actionable
     limits = actionable.limits(seen.n_features, names)
-    cost = as_cost(method.cost)
-    cost.frame(seen.n_features, np.flatnonzero(limits.directions))  # a cost of the wrong size fails here, not later
+    cost = fitting(method.cost, seen.n_features, names)
     return RegionExplainer(seen, cost, region, limits, check, whole)

@@ -61,7 +61,7 @@ class Gaussian:
         covariance = np.asarray(self.covariance)
         if covariance.ndim < 2:
             if (covariance < 0).any():
-                raise ValueError(f"A variance cannot be negative, got covariance={_short(covariance)}.")
+                raise ValueError(f"A variance cannot be negative, got covariance = {_short(covariance)}")
             deviations: FloatArray = np.sqrt(covariance)
             return deviations
         units = np.sqrt(np.abs(np.diagonal(covariance)))
@@ -175,7 +175,7 @@ class Mask:
 
     def fit(self, X: FloatArray) -> Mask:
         """The same mask with what it learns from `X`."""
-        return replace(self, baseline=np.asarray(X).mean(axis=0)) if isinstance(self.baseline, str) else self
+        return replace(self, baseline=_ordered(X).mean(axis=0)) if isinstance(self.baseline, str) else self
 
     def __call__(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Every row of `X` with features of its own masked."""
@@ -228,6 +228,10 @@ class Relative:
             raise TypeError(
                 f"Relative scales a perturbation, such as Gaussian(0.01); got {type(self.perturbation).__name__}."
             )
+        if isinstance(self.perturbation, Neighbor):
+            raise TypeError(
+                "Neighbor is measured in units of the spread by itself (standardise=True): use it as it is."
+            )
         for name in ("spread", "centre"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _numbers(getattr(self, name), name))
@@ -237,7 +241,7 @@ class Relative:
 
     def fit(self, X: FloatArray) -> Relative:
         """The same perturbation with the spread and the mean of `X`."""
-        X = np.asarray(X, dtype=np.float64)
+        X = _ordered(X)
         spread = X.std(axis=0) if self.spread is None else self.spread
         centre = X.mean(axis=0) if self.centre is None else self.centre
         _check_width(spread, X, "spread")
@@ -286,9 +290,13 @@ class Neighbor:
     _: KW_ONLY
     standardise: bool = True
     bounds: Bounds | None = None
+    names: tuple[str, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        reference = _numbers(self.X_reference, "X_reference")
+        columns = getattr(self.X_reference, "columns", None)
+        object.__setattr__(self, "names", None if columns is None else tuple(columns))
+        given = self.X_reference if columns is None else self.X_reference.to_numpy()  # type: ignore[attr-defined]
+        reference = _numbers(given, "X_reference")
         if reference.ndim != 2:
             raise ValueError(f"X_reference must be a table of finite numbers, got shape {reference.shape}.")
         if not isinstance(self.k, Integral) or not 1 <= self.k < len(reference):
@@ -298,6 +306,15 @@ class Neighbor:
             )
         object.__setattr__(self, "X_reference", reference)
         object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
+
+    def in_order(self, columns: tuple[str, ...]) -> Neighbor:
+        """The same with the columns of a reference that was a DataFrame in the order of a model's."""
+        if self.names is None or self.names == columns:
+            return self
+        if set(self.names) != set(columns):
+            strange = sorted(set(map(str, self.names)) ^ set(map(str, columns)))
+            raise ValueError(f"X_reference and the model have different columns, such as {strange[0]!r}.")
+        return replace(self, X_reference=self.X_reference[:, [self.names.index(name) for name in columns]])
 
     @cached_property
     def _unit(self) -> FloatArray:
@@ -347,6 +364,12 @@ def perturbed(perturbation: Perturbation, X: FloatArray, rng: np.random.Generato
     return moved
 
 
+def _ordered(X: npt.ArrayLike) -> FloatArray:
+    """The columns sorted, so that means do not depend on the order of people, not even in the last digit."""
+    table: FloatArray = np.sort(np.asarray(X, dtype=np.float64), axis=0)
+    return table
+
+
 def _varies(X: FloatArray, spread: FloatArray) -> npt.NDArray[np.bool_]:
     """Which columns are not constant; the spread of one that is, is rounding error."""
     varies: npt.NDArray[np.bool_] = spread > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
@@ -381,6 +404,11 @@ def _checked_bounds(bounds: Any) -> tuple[FloatArray, FloatArray] | None:
 
 
 def _numbers(values: Any, name: str) -> FloatArray:
+    if hasattr(values, "columns") or hasattr(values, "to_numpy"):
+        raise TypeError(
+            f"{name} has labels (it is a pandas {type(values).__name__}), which a perturbation would not follow: pass "
+            "values in the model's order of columns, X[model_columns].to_numpy()."
+        )
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -22,7 +22,7 @@ LEAST, MOST = 50, 2000  # people to choose with
 SLACK = 1e-9  # of the people's size: kept from the sides for good, so that rounding never has to move a set
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SteadyExplainer(RegionExplainer):
     """A fitted :class:`Steady`.
 
@@ -36,14 +36,16 @@ class SteadyExplainer(RegionExplainer):
     price: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def price_of(self, X: Any, target: Any = None) -> FloatArray:
-        """What stability costs each person: the cost relative to that of the closest counterfactual."""
+        """What stability costs each person: the cost relative to that of the closest counterfactual.
+
+        NaN for people without a counterfactual, and for those who have the target already.
+        """
         told = self.explain(X, target)
         nearest = RegionExplainer(
             self.view, self.cost, lambda k: self.view.region(self.view.classes[k]), self.limits, stays=False
         ).explain(X, np.where(told.valid, told.target, self.view.classes[0]))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio: FloatArray = told.cost / nearest.cost
-        return ratio
+        needed = nearest.cost > 0  # who has the target already has nothing to pay
+        return np.where(needed, told.cost / np.where(needed, nearest.cost, 1.0), np.nan)
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Steady:
         for k, label in enumerate(seen.classes):
             others = sample[present != k] if (present != k).any() else sample
             piece, row = _cheapest(plain, whole(k), k, others, room)
-            chosen.append(Region((piece,)))
+            chosen.append(Region(() if piece is None else (piece,), seen.n_features))
             rows.append({"label": label, **row})
         given = {f.name: getattr(plain, f.name) for f in fields(RegionExplainer) if f.init and f.name != "_projectors"}
         steady = SteadyExplainer(**given | {"region": lambda k: chosen[k], "stays": False, "whole": False})
@@ -126,7 +128,7 @@ class Steady:
 
 def _cheapest(
     plain: RegionExplainer, region: Region, k: int, people: FloatArray, room: float
-) -> tuple[ConvexSet, dict[str, Any]]:
+) -> tuple[ConvexSet | None, dict[str, Any]]:
     """The piece that costs people least on average, and what it costs them relative to the closest answer."""
     closest = _costs(plain, plain.view.region(plain.view.classes[k]), people)
     best, best_cost, best_rank, at = None, np.full(len(people), np.nan), (1.0, np.inf), -1
@@ -140,8 +142,11 @@ def _cheapest(
         rank = (float((~reached).mean()), float(found.cost[reached].mean()))
         if best is None or rank < best_rank:
             best, best_cost, best_rank, at = inner.pieces[i], found.cost, rank, i
+    if best is None and not region.pieces:  # a label that the model never predicts
+        nothing = dict.fromkeys(("median", "p90", "max"), np.nan)
+        return None, {"pieces": 0, "chosen": -1, "people": 0, "reached": 0.0, **nothing}
     if best is None:
-        label = plain.view.classes[k]
+        label = plain.view.classes.tolist()[k]
         raise ValueError(
             f"Nobody can reach any piece of the region of {label!r} (of {len(region.pieces)}). "
             "Allow more changes, a smaller margin, or a less demanding density."

@@ -6,29 +6,32 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from evenhand.models import Predictor
+from evenhand.randomness import chosen, identities, seed_of
 
 ANY_OTHER = -1
 FIRST_DRAW = -2
 
 
 def read_targets(
-    target: Any, view: Predictor, n: int, random_state: int | np.random.Generator | None
+    target: Any, view: Predictor, index: pd.Index, random_state: int | np.random.Generator | None
 ) -> npt.NDArray[np.int64]:
     """One code per person, independent of what the model predicts for them.
 
     A code >= 0 is a label's position, ANY_OTHER leaves the choice to the cost, and -2 - r stands for the
-    r-th of the labels that the person does not have.  The draws are made for the whole table at
-    once, so that they do not depend on how it is cut into chunks.
+    r-th of the labels that the person does not have.  Random labels follow the person, wherever in a table it is.
     """
+    n = len(index)
     if target is None:
         return np.full(n, ANY_OTHER, dtype=np.int64)
     if isinstance(target, str) and target == "random" and "random" not in view.classes.tolist():
-        draws = np.random.default_rng(random_state).integers(0, len(view.classes) - 1, size=n)
-        return FIRST_DRAW - draws.astype(np.int64)
+        return FIRST_DRAW - chosen(seed_of(random_state), identities(index), len(view.classes) - 1)
     if isinstance(target, str) or np.ndim(target) == 0:
         return np.full(n, view.index(target), dtype=np.int64)
+    if isinstance(target, pd.Series) and len(target) == n:
+        target = followed(target, index, "target")
     labels = np.asarray(target)
     if labels.shape != (n,):
         raise ValueError(
@@ -40,6 +43,20 @@ def read_targets(
         unknown = labels[codes < 0].tolist()[0]
         raise ValueError(f"Unknown label {unknown!r} in target; the model knows {view.classes.tolist()}.")
     return codes
+
+
+def followed(values: pd.Series[Any], index: pd.Index, name: str) -> pd.Series[Any]:
+    """Values in the order of the people, if both have labels; positions otherwise."""
+    if (
+        values.index.equals(index)
+        or isinstance(index, pd.RangeIndex)
+        or not (index.is_unique and values.index.is_unique)
+    ):
+        return values
+    if not index.isin(values.index).all():
+        missing = index[~index.isin(values.index)][0]
+        raise ValueError(f"{name} has no value for the person {missing!r}: its index is not that of the table.")
+    return values.loc[index]
 
 
 def aims(codes: npt.NDArray[np.int64], present: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -81,7 +81,8 @@ def movement_bound(cost: float, eps: float, *, swapped: bool = False, plausible:
         Distance between the two people, in the same norm.
     swapped : bool
         Whether the perturbed person got another prediction, and so the original's label as its target.  If so,
-        the original person is feasible, and the bound is sharper; without, it covers both cases.
+        the original person is feasible, and the bound is sharper.  That takes closest counterfactuals without a
+        margin or limits on what may change; then the bound without a swap covers both cases.
     plausible : bool
         Whether the counterfactuals have to be plausible too.  The original person need not be, so that no
         such bound holds after a swap.

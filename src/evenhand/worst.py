@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,14 +13,16 @@ import pandas as pd
 from evenhand.actionable import FIXED, FREE
 from evenhand.certificate import certify
 from evenhand.distances import Cost, FloatArray
-from evenhand.exact import RegionExplainer
-from evenhand.explainer import Explainer, Flip
+from evenhand.exact import GUARD, RegionExplainer
+from evenhand.explainer import Explainer, Flip, check_explainer, people_of
 from evenhand.explanations import Explanations
 from evenhand.markup import framed
 from evenhand.projection import as_table
 from evenhand.randomness import Streams, identities, seed_of
 
 SHRINK = 0.6  # of the step after a round without progress
+AXES = 24  # features that are tried one by one; of more a random choice
+RIVALS = 3  # pieces that an explanation might jump to, nearest first
 PROPOSALS = 3  # random ones per person and round
 
 
@@ -81,7 +84,8 @@ def worst_case(
     on_flip : {"swap", "keep", "skip"}
         As in :func:`instability`; "skip" looks only at perturbations that keep the prediction.
     restarts : int
-        Random perturbations to start from.
+        Random perturbations to start from, besides those of single features and those towards other pieces of the
+        target's region.
     rounds : int
         Rounds of refinement: along the way that the explanation moved, and at random in ever smaller steps.
     random_state : int or numpy Generator, optional
@@ -102,6 +106,7 @@ def worst_case(
     >>> bool((worst_case(explainer, X[:5], 0.1).table["amplification"] <= 1 + 1e-6).all())
     True
     """
+    check_explainer(explainer)
     if on_flip not in ("swap", "keep", "skip"):
         raise ValueError(f'on_flip must be "swap", "keep" or "skip", got {on_flip!r}.')
     if restarts < 1 or rounds < 0:
@@ -111,17 +116,22 @@ def worst_case(
     size = np.asarray(radius, dtype=np.float64)
     if size.shape not in ((), (len(table),)) or not (np.isfinite(size) & (size > 0)).all():
         raise ValueError(f"radius must be a finite number > 0, or one per person ({len(table)}); got {radius!r}.")
-    index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(table))
-    original = explainer.explain(table, target, random_state=random_state, n_jobs=n_jobs)
+    index = people_of(X)
+    seed = seed_of(random_state)
+    original = explainer.explain(X, target, random_state=seed, n_jobs=n_jobs)
     rows = np.flatnonzero(original.valid)
-    search = _Search(
-        explainer, table[rows], np.broadcast_to(size, (len(table),))[rows], original, rows, on_flip, n_jobs
-    )
-    streams, who = Streams(seed_of(random_state)), identities(index)[rows]
+    whole = np.broadcast_to(size, (len(table),))
+    told = as_table(view.columns(original.counterfactual), view.n_features)
+    search = _Search(explainer, table[rows], whole[rows], told[rows], original.target[rows], on_flip, n_jobs)
+    streams, who = Streams(seed), identities(index)[rows]
+    if not len(rows):
+        return _result(explainer, X, table, whole, original, rows, search, on_flip, n_jobs)
     search.start([streams.of(person, 0) for person in who], restarts)
+    for directions in _rivals(explainer, search):
+        search.try_along(directions)
     for _ in range(rounds):
         search.refine()
-    return _result(explainer, table, index, np.broadcast_to(size, (len(table),)), original, rows, search, on_flip)
+    return _result(explainer, X, table, whole, original, rows, search, on_flip, n_jobs)
 
 
 class _Search:
@@ -132,22 +142,23 @@ class _Search:
         explainer: Explainer,
         X: FloatArray,
         radius: FloatArray,
-        original: Explanations,
-        rows: npt.NDArray[np.intp],
+        told: FloatArray,
+        target: npt.NDArray[Any],
         on_flip: Flip,
         n_jobs: int | None,
     ) -> None:
         self.explainer, self.X, self.radius, self.on_flip, self.n_jobs = explainer, X, radius, on_flip, n_jobs
         view = explainer.view
-        self.told = np.asarray(original.counterfactual)[rows]
+        self.told = told
         self.present = view.positions(view.predict(X)) if len(X) else np.zeros(0, dtype=np.int64)
-        self.goal = view.positions(original.target[rows])
+        self.goal = view.positions(target)
         self.free = np.ones(X.shape[1], dtype=bool)
         if isinstance(explainer, RegionExplainer):
             self.free = explainer.limits.directions != FIXED
         self.best = X.copy()
         self.moved_to = self.told.copy()
         self.distance = np.zeros(len(X))
+        self.tried = np.zeros(len(X), dtype=bool)  # whether any perturbation was allowed and had an explanation
         self.step = np.full(len(X), 0.5)
         self.streams: list[np.random.Generator] = []
 
@@ -157,31 +168,43 @@ class _Search:
         dim = self.X.shape[1]
         shape = (restarts, dim)
         directions = np.array([rng.standard_normal(shape) for rng in streams]).reshape(-1, restarts, dim)
-        if self.explainer.cost.order == 1 and restarts > 1:  # the corners of the ball: one feature takes it all
-            corners = np.array([rng.integers(0, dim, restarts // 2) for rng in streams]).reshape(-1, restarts // 2)
-            signs = np.sign(np.take_along_axis(directions[:, : restarts // 2], corners[:, :, None], axis=2)[:, :, 0])
-            directions[:, : restarts // 2] = np.eye(dim)[corners] * signs[:, :, None]
-        for i in range(restarts):
-            self._try(directions[:, i])
+        length = np.array([rng.random(restarts) for rng in streams]).reshape(-1, restarts)
+        for i in range(restarts):  # most of full size, every third anywhere inside
+            self.try_along(directions[:, i], length[:, i] if i % 3 == 2 else None)
+        order = np.array([rng.permutation(dim) for rng in streams]).reshape(-1, dim)
+        for j in range(min(dim, AXES)):  # one feature takes it all, up or down
+            axis = np.eye(dim)[order[:, j]]
+            self.try_along(axis)
+            self.try_along(-axis)
 
     def refine(self) -> None:
         """Follow the explanation, then step at random around the best perturbation."""
         before = self.distance.copy()
-        self._try(self._plain(self.moved_to - self.told))
+        self.try_along(self.plain(self.moved_to - self.told))
         dim = self.X.shape[1]
         noise = np.array([rng.standard_normal((PROPOSALS, dim)) for rng in self.streams]).reshape(-1, PROPOSALS, dim)
+        inside = np.array([rng.random() for rng in self.streams])
         for i in range(PROPOSALS):
-            now = self._plain(self.best - self.X)
+            now = self.plain(self.best - self.X)
             length = np.linalg.norm(now, axis=1, keepdims=True)
-            self._try(now + self.step[:, None] * length / np.sqrt(dim) * noise[:, i])
+            length = np.where(length > 0, length, self.radius[:, None])
+            self.try_along(now + self.step[:, None] * length / np.sqrt(dim) * noise[:, i], inside if i == 0 else None)
         improved = self.distance > before * (1 + 1e-6)
         self.step = np.where(improved, self.step, SHRINK * self.step)
 
-    def _try(self, directions: FloatArray) -> None:
-        """Perturbations along some directions, of full size; keep what moves the explanation further."""
+    def try_along(self, directions: FloatArray, share: FloatArray | None = None) -> None:
+        """Perturbations along some directions, of full size or a share of it; keep what moves the explanation further.
+
+        If those that change the prediction do not count, they are tried once more with half the size.
+        """
         if not len(self.X):
             return
-        change = _along(self.explainer.cost, directions, self.free, self.radius)
+        size = self.radius if share is None else self.radius * share
+        change = _along(self.explainer.cost, directions, self.free, size)
+        if self.on_flip == "skip":
+            view = self.explainer.view
+            flipped = view.positions(view.predict(self.X + change)) != self.present
+            change = np.where(flipped[:, None], change / 2, change)
         candidates = self.X + change
         view = self.explainer.view
         flipped = view.positions(view.predict(candidates)) != self.present
@@ -192,17 +215,44 @@ class _Search:
         usable = found.valid & allowed
         distance = np.zeros(len(self.X))
         distance[usable] = self.explainer.cost(points[usable], self.told[usable])
+        self.tried |= usable
         better = distance > self.distance
         self.best[better], self.moved_to[better] = candidates[better], points[better]
         self.distance[better] = distance[better]
 
-    def _plain(self, change: FloatArray) -> FloatArray:
+    def plain(self, change: FloatArray) -> FloatArray:
         """Changes in the coordinates in which the cost is a plain norm."""
         dim = change.shape[1]
         frame = self.explainer.cost.frame(dim, np.arange(dim))
         if frame.ndim == 1:
             return change / frame
         return np.asarray(np.linalg.solve(frame, change.T).T, dtype=np.float64)
+
+
+def _rivals(explainer: Explainer, search: _Search) -> Iterator[FloatArray]:
+    """Directions, in plain coordinates, towards the nearest other pieces of the target and away from the chosen one."""
+    if not isinstance(explainer, RegionExplainer) or not len(search.X):
+        return
+    n, dim = search.X.shape
+    distance, point = np.full((n, RIVALS), np.inf), np.zeros((n, RIVALS, dim))
+    for k in np.unique(search.goal):
+        rows = np.flatnonzero(search.goal == k)
+        for _, projector in explainer.pieces(explainer.region(int(k)), search.X[rows]):
+            found = projector.project(search.X[rows], GUARD)
+            away = np.where(np.isnan(found.cost), np.inf, found.cost)
+            own = explainer.cost(np.nan_to_num(found.points), search.told[rows]) <= 1e-9 * (1.0 + away)
+            worst = distance[rows].argmax(axis=1)
+            nearer = ~own & (away < distance[rows, worst])
+            distance[rows[nearer], worst[nearer]] = away[nearer]
+            point[rows[nearer], worst[nearer]] = found.points[nearer]
+    here = search.plain(search.told - search.X)
+    here /= np.maximum(np.linalg.norm(here, axis=1, keepdims=True), 1e-300)
+    for i in range(RIVALS):
+        there = search.plain(point[:, i] - search.X)
+        there /= np.maximum(np.linalg.norm(there, axis=1, keepdims=True), 1e-300)
+        known = np.isfinite(distance[:, i])[:, None]
+        yield np.where(known, there - here, 0.0)
+        yield np.where(known, there, 0.0)
 
 
 def _along(cost: Cost, directions: FloatArray, free: npt.NDArray[np.bool_], radius: FloatArray) -> FloatArray:
@@ -220,33 +270,34 @@ def _along(cost: Cost, directions: FloatArray, free: npt.NDArray[np.bool_], radi
 
 def _result(
     explainer: Explainer,
+    given: Any,
     X: FloatArray,
-    index: pd.Index,
     radius: FloatArray,
     original: Explanations,
     rows: npt.NDArray[np.intp],
     search: _Search,
     on_flip: Flip,
+    n_jobs: int | None,
 ) -> WorstCase:
     view = explainer.view
     n = len(X)
     perturbed, distance, flipped = X.copy(), np.full(n, np.nan), np.zeros(n, dtype=bool)
-    perturbed[rows], distance[rows] = search.best, search.distance
+    perturbed[rows], distance[rows] = search.best, np.where(search.tried, search.distance, np.nan)
     goal = original.target.copy()
     if len(rows):
         flipped[rows] = view.positions(view.predict(search.best)) != search.present
         goal[rows] = view.classes[np.where(flipped[rows] & (on_flip == "swap"), search.present, search.goal)]
     some = [label for label in goal if label is not None]
     goal = np.array([some[0] if label is None else label for label in goal]) if some else goal
-    moved = explainer.explain(perturbed, goal if some else None)
+    moved = explainer.explain(explainer.like(given, perturbed), goal if some else None, n_jobs=n_jobs)
     bound = np.full(n, np.nan)
     provable = isinstance(explainer, RegionExplainer) and np.isin(explainer.limits.directions, (FIXED, FREE)).all()
     if provable and len(rows):
-        certificates = certify(explainer, X[rows], original.target[rows])
+        certificates = certify(explainer, X[rows], original.target[rows], n_jobs=n_jobs)
         bound[rows] = certificates.bound(radius[rows], on_flip)
     table = pd.DataFrame(
         {
-            "person": index,
+            "person": people_of(given),
             "target": original.target,
             "status": original.status,
             "radius": radius,

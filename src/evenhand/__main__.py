@@ -1,0 +1,8 @@
+"""``python -m evenhand`` is ``evenhand``."""
+
+from __future__ import annotations
+
+from evenhand.command import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""`evenhand reproduce`: run the paper's study, compare, and leave one page."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import resource
+import sys
+import time
+import tomllib
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evenhand.reproduce import charts, page, results
+from evenhand.reproduce.theorems import theorems
+from evenhand.study import Outcome, Study, combined, read_study
+
+EXPERIMENTS = ("table1", "curse", "masking", "sensitivity", "theorems")
+# "sensitivity" on the command line stands for both parts of it in the study file.
+PARTS = {"sensitivity": ("sensitivity", "steady"), "theorems": ()}
+VERSIONS = ("numpy", "scipy", "scikit-learn", "pandas", "numba", "clarabel", "daqp", "altair", "pyarrow")
+
+
+def study_file(name: str) -> Path:
+    """A file of the folder `studies`, in an installed package or next to the source."""
+    here = Path(__file__).resolve()
+    for folder in (here.parents[1] / "studies", here.parents[3] / "studies"):
+        if (folder / name).exists():
+            return folder / name
+    raise FileNotFoundError(f"The package was installed without studies/{name}.")
+
+
+def paper_study(seed: int | None = None) -> Study:
+    """The paper's study."""
+    study = read_study(study_file("paper.toml"))
+    return study if seed is None else replace(study, seed=seed)
+
+
+def cells_of(only: tuple[str, ...]) -> tuple[str, ...]:
+    """Experiments of the study file that a choice on the command line needs; empty for all."""
+    if not only:
+        return ()
+    return tuple(part for name in only for part in PARTS.get(name, (name,)))
+
+
+def reproduce(study: Study, outcome: Outcome | None, out: Path, only: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Tables, figures, summary and page, from the results of the study.
+
+    Parameters
+    ----------
+    study : Study
+        What was run.
+    outcome : Outcome or None
+        Its results; None if nothing but the theorems is asked for.
+    out : Path
+        Folder for everything.
+    only : tuple of str
+        Which of :data:`EXPERIMENTS`; all if empty.
+    """
+    began = time.perf_counter()
+    wanted = only or EXPERIMENTS
+    tables: dict[str, pd.DataFrame] = {}
+    if outcome is not None:
+        draws = combined(outcome.tables)
+        if "table1" in wanted:
+            published = tomllib.loads(study_file("published.toml").read_text(encoding="utf-8"))["table1"]
+            tables["table1"] = results.table1(draws, outcome.info, published)
+        for name, make in (
+            ("masking", results.masking),
+            ("curse", results.curse),
+            ("sensitivity", results.sensitivity),
+        ):
+            if name in wanted:
+                tables[name] = make(draws)
+    if "theorems" in wanted:
+        tables["theorems"] = theorems(study.seed)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(out / f"{name}.csv", index=False, lineterminator="\n", float_format="%.10g")
+    figures = charts.figures(tables)
+    folder = out / "figures"
+    folder.mkdir(exist_ok=True)
+    for name, chart in figures.items():
+        svg, png = charts.images(chart)
+        (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+        (folder / f"{name}.png").write_bytes(png)
+    summary = page.findings(tables)
+    summary["run"] = _run(study, outcome, time.perf_counter() - began)
+    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    (out / "report.html").write_text(page.render(tables, figures, summary), encoding="utf-8")
+    return summary
+
+
+def _run(study: Study, outcome: Outcome | None, seconds: float) -> dict[str, Any]:
+    """How it was run: what somebody else needs to get the same numbers."""
+    cells = list(outcome.info.values()) if outcome is not None else []
+    keys = sorted(cell.hash("") for cell in outcome.tables) if outcome is not None else []
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+    return {
+        "seed": study.seed,
+        "folds": study.folds,
+        "cells": len(cells),
+        "reused": outcome.reused if outcome is not None else 0,
+        "counterfactuals": int(sum(info["explained"] for info in cells)),
+        "seconds": round((outcome.seconds if outcome is not None else 0.0) + seconds, 1),
+        "peak_memory_gb": round(peak * 1024 / 1e9, 2),
+        "configuration": hashlib.sha256("".join(keys).encode()).hexdigest()[:16],
+        "versions": {"evenhand": metadata.version("evenhand"), "python": platform.python_version()}
+        | {name: metadata.version(name) for name in VERSIONS},
+        "platform": f"{platform.system()} {platform.machine()}, {sys.implementation.name}",
+    }

@@ -1,0 +1,9 @@
+"""Studies: a grid of experiments from a TOML file, with checkpoints and workers."""
+
+from __future__ import annotations
+
+from evenhand.study.cells import Cell, combined, expand
+from evenhand.study.runner import Done, Outcome, run_study
+from evenhand.study.spec import Study, StudyError, read_study
+
+__all__ = ["Cell", "Done", "Outcome", "Study", "StudyError", "combined", "expand", "read_study", "run_study"]

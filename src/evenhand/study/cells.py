@@ -1,0 +1,259 @@
+"""The cells of a study: one method on one model and fold, with all of an experiment's perturbations."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import ClassifierMixin
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+from evenhand.density import ClassDensities, HighDensity
+from evenhand.distances import FloatArray, as_distance
+from evenhand.draws import Experiment
+from evenhand.explainer import Explainer
+from evenhand.methods import Closest, Plausible
+from evenhand.models import GLVQ, ModelView, view
+from evenhand.perturbations import Gaussian, Mask, Neighbor, Perturbation, Relative, Uniform
+from evenhand.projection import CHUNK
+from evenhand.steady import Steady
+from evenhand.study.data import Fold, content, fold_of, names_of
+from evenhand.study.spec import DataSpec, ExperimentSpec, MethodSpec, ModelSpec, PerturbationSpec, Study
+
+KEYS = ("experiment", "data", "dim", "scale", "model", "method", "cost", "on_flip", "fold")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One unit of work; everything that its result depends on is in it."""
+
+    experiment: str
+    data: DataSpec
+    dim: int | None
+    scale: str
+    model: ModelSpec
+    method: MethodSpec
+    cost: str
+    on_flip: str
+    perturbations: tuple[PerturbationSpec, ...]
+    distance: str
+    target: str
+    people: str
+    draws: int
+    folds: int
+    fold: int
+    seed: int
+
+    def keys(self) -> dict[str, Any]:
+        """The columns that tell this cell's rows from those of others."""
+        names = {"data": self.data.name, "model": self.model.name, "method": self.method.name}
+        return {key: names.get(key, getattr(self, key)) for key in KEYS}
+
+    def hash(self, version: str, content: str = "") -> str:
+        """Of the whole configuration, the package's version, and the content of a file if the data is one.
+
+        The name of the experiment is not part of it: the same cell in two experiments is run once.
+        """
+        text = json.dumps([asdict(self) | {"experiment": ""}, version, content], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    @property
+    def group(self) -> tuple[Any, ...]:
+        """Cells of a group share data, models and densities, and are best run by the same worker."""
+        return (self.data.name, self.dim or 0, self.scale, self.fold)
+
+    def __str__(self) -> str:
+        dim = f" d={self.dim}" if self.dim else ""
+        where = f"{self.data.name}{dim} {self.scale} {self.model.name} {self.method.name} {self.cost} {self.on_flip}"
+        return f"{self.experiment}: {where} fold {self.fold}"
+
+
+def expand(study: Study, only: tuple[str, ...] = ()) -> list[Cell]:
+    """All cells of a study, in the order of the file."""
+    return [cell for spec in study.experiments if not only or spec.name in only for cell in _cells(spec, study)]
+
+
+def _cells(spec: ExperimentSpec, study: Study) -> list[Cell]:
+    datasets = [(study.data[name], dim) for name in spec.data for _, dim in names_of(study.data[name])]
+    perturbations = tuple(study.perturbations[name] for name in spec.perturbations)
+    return [
+        Cell(
+            spec.name,
+            data,
+            dim,
+            scale,
+            study.models[model],
+            study.methods[method],
+            cost,
+            on_flip,
+            perturbations,
+            spec.distance,
+            spec.target,
+            spec.people,
+            spec.draws,
+            study.folds,
+            fold,
+            study.seed,
+        )
+        for (data, dim), scale, model, method, cost, on_flip, fold in product(
+            datasets, spec.scale, spec.models, spec.methods, spec.cost, spec.on_flip, range(study.folds)
+        )
+    ]
+
+
+def run(cell: Cell, folder: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The measurements of a cell, one row per person and draw, and what there is to know of its model."""
+    model, fold = _fitted(cell.data, cell.dim, cell.scale, cell.model, cell.folds, cell.fold, folder)
+    predicted = model.predict(fold.X_test)
+    chosen = predicted == fold.y_test if cell.people == "correct" else np.ones(len(predicted), dtype=bool)
+    explainer = _explainer(cell, model, fold)
+    people = pd.DataFrame(fold.X_test[chosen], index=fold.people[chosen])
+    info: dict[str, Any] = {
+        "accuracy": float(accuracy_score(fold.y_test, predicted)),
+        "f1": float(f1_score(fold.y_test, predicted, average="macro")),
+        "people": int(chosen.sum()),
+        "left_out": int((~chosen).sum()),
+    }
+    target = "random" if cell.target == "random" else None
+    flip: Any = cell.on_flip
+    base = Experiment(explainer, people, Gaussian(0.0), target, as_distance(cell.distance), flip, cell.seed, None, None)
+    tables = []
+    for spec in cell.perturbations:
+        for level, perturbation in _levels(spec, fold.X_train):
+            found, draws = base.perturbed_by(perturbation).measure(cell.draws, True, CHUNK, None)
+            assert draws is not None
+            draws.insert(0, "perturbation", spec.name)
+            draws.insert(1, "level", level)
+            row = np.repeat(np.arange(len(found)), cell.draws)
+            draws["own_cost"], draws["floor"] = found["cost"].to_numpy()[row], found["floor"].to_numpy()[row]
+            tables.append(draws)
+    table = pd.concat(tables, ignore_index=True)
+    rank = _density_rank(model, fold, base)
+    table["density_rank"] = table["person"].map(pd.Series(rank, index=people.index)).astype(float)
+    table["target"] = table["target"].astype(str)
+    info["explained"] = int(len(people) * 2 + len(table))
+    return table, info
+
+
+def _levels(spec: PerturbationSpec, X_train: FloatArray) -> list[tuple[float, Perturbation]]:
+    """The perturbations that a spec stands for, with a number each: masks have one per number of features."""
+    dim = X_train.shape[1]
+    found: list[tuple[float, Perturbation]]
+    if spec.kind == "gaussian":
+        found = [(spec.covariance, Gaussian(spec.covariance))]
+    elif spec.kind == "uniform":
+        found = [(spec.radius, Uniform(spec.radius))]
+    elif spec.kind == "neighbor":
+        found = [(float(spec.k), Neighbor(X_train, spec.k))]
+    else:
+        counts = range(1, dim // 2 + 1) if isinstance(spec.features, str) else spec.features
+        found = [(float(count), Mask(int(count))) for count in counts]
+    return [(level, Relative(p).fit(X_train) if spec.relative else p) for level, p in found]
+
+
+def _classifier(spec: ModelSpec) -> ClassifierMixin:
+    if spec.kind == "softmax":
+        return LogisticRegression(**({} if spec.max_iter is None else {"max_iter": spec.max_iter}))
+    if spec.kind == "tree":
+        return DecisionTreeClassifier(max_depth=spec.max_depth, random_state=0)
+    return GLVQ(prototypes_per_class=spec.prototypes, random_state=0)
+
+
+def _fitted(
+    data: DataSpec, dim: int | None, scale: str, model: ModelSpec, folds: int, fold: int, folder: Path
+) -> tuple[Any, Fold]:
+    return _fitted_once(data, dim, scale, model, folds, fold, folder, content(data, folder))
+
+
+@lru_cache(maxsize=8)
+def _fitted_once(
+    data: DataSpec, dim: int | None, scale: str, model: ModelSpec, folds: int, fold: int, folder: Path, _: str
+) -> tuple[Any, Fold]:
+    part = fold_of(data, dim, scale, folds, fold, folder)
+    steps = [] if data.pca is None else [PCA(data.pca, random_state=0)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the paper's models stop where these do
+        return make_pipeline(*steps, _classifier(model)).fit(part.X_train, part.y_train), part
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """A density that is fitted already: all models of a fold share one."""
+
+    densities: ClassDensities
+
+    def fit(self, *_: object) -> ClassDensities:
+        """The densities, whatever the arguments."""
+        return self.densities
+
+
+_densities: dict[tuple[Any, ...], ClassDensities] = {}
+
+
+def _density(cell: Cell, seen: ModelView, fold: Fold) -> _Ready:
+    key = (cell.data, cell.dim, cell.scale, cell.folds, cell.fold, cell.method.components, cell.method.quantile)
+    if key not in _densities:
+        _densities.clear()  # a worker goes from one fold to the next, and does not come back
+        recipe = HighDensity(cell.method.quantile, cell.method.components)
+        _densities[key] = recipe.fit(seen.encode(fold.X_train), fold.y_train, seen.classes)
+    return _Ready(_densities[key])
+
+
+def _explainer(cell: Cell, model: Any, fold: Fold) -> Explainer:
+    if cell.method.kind == "closest":
+        return Closest(cell.cost).fit(model)
+    if cell.method.kind == "steady":
+        return Steady(cost=cell.cost).fit(model, fold.X_train)
+    ready: Any = _density(cell, view(model), fold)
+    return Plausible(ready, cell.cost).fit(model, fold.X_train, fold.y_train)
+
+
+def _density_rank(model: Any, fold: Fold, base: Experiment) -> FloatArray:
+    """How plausible the answers are under a density that no method has seen.
+
+    A kernel density of the held-out people of the target class, in the model's space: the share of these people who
+    are less dense than the answer (each left out of its own density).
+    """
+    seen = view(model)
+    whole = base.people()
+    rank = np.full(len(whole.valid), np.nan)
+    for k, label in enumerate(seen.classes):
+        own = seen.encode(fold.X_test[fold.y_test == label])
+        rows = np.flatnonzero(whole.valid & (whole.base.label == k))
+        if len(own) < 3 or not len(rows):
+            continue
+        unit = np.where(own.std(axis=0) > 0, own.std(axis=0), 1.0)
+        width = len(own) ** (-1.0 / (own.shape[1] + 4))  # Scott's rule
+        real = own / unit
+        kernel = KernelDensity(bandwidth=width).fit(real)
+        n = len(own)
+        # log of (n f(x) - K(0)) / (n - 1): the density at a person without its own kernel
+        peak = -0.5 * own.shape[1] * np.log(2 * np.pi * width**2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            others = (
+                np.log(np.maximum(n * np.exp(kernel.score_samples(real) - peak) - 1.0, 1e-300)) + peak - np.log(n - 1)
+            )
+        answers = kernel.score_samples(seen.encode(whole.base.points[rows]) / unit)
+        rank[rows] = (answers[:, None] > others[None, :]).mean(axis=1)
+    return rank
+
+
+def combined(tables: Mapping[Cell, pd.DataFrame]) -> pd.DataFrame:
+    """The rows of cells under each other, with the columns that tell them apart in front."""
+    parts = [table.assign(**cell.keys())[[*KEYS, *table.columns]] for cell, table in tables.items()]
+    return pd.concat(parts, ignore_index=True)

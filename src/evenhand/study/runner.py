@@ -1,0 +1,213 @@
+"""Run the cells of a study on as many workers as asked for, and never the same one twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import joblib
+import pandas as pd
+from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
+
+from evenhand.study import checkpoints
+from evenhand.study.cells import Cell, expand, run
+from evenhand.study.data import content, load
+from evenhand.study.spec import Study
+
+ATTEMPTS = 3  # a worker that dies is replaced; a cell that keeps killing its worker is not tried forever
+
+
+@dataclass(frozen=True)
+class Done:
+    """A cell that has just been finished, or was found finished."""
+
+    cell: Cell
+    seconds: float
+    explained: int
+    reused: bool
+
+
+@dataclass
+class Outcome:
+    """All results of a study."""
+
+    tables: dict[Cell, pd.DataFrame]
+    info: dict[Cell, dict[str, Any]]
+    seconds: float
+    reused: int
+    damaged: list[str] = field(default_factory=list)
+
+
+Report = Callable[[Done, int, int], object]
+
+
+def run_study(
+    study: Study,
+    out: Path,
+    *,
+    version: str,
+    only: tuple[str, ...] = (),
+    jobs: int | None = None,
+    cluster: str | None = None,
+    report: Report | None = None,
+    warn: Callable[[str], object] | None = None,
+) -> Outcome:
+    """Run what is not finished, and return everything.
+
+    Parameters
+    ----------
+    study : Study
+        What to run.
+    out : Path
+        Where results are kept; checkpoints go into its folder `cells`.
+    version : str
+        Of the package: results of another version are not reused.
+    only : tuple of str
+        Names of experiments; all if empty.
+    jobs : int, optional
+        Processes.
+    cluster : str, optional
+        Address of a Dask scheduler to send the cells to.
+    report : callable, optional
+        Called after each cell as ``report(done, number, total)``.
+    warn : callable, optional
+        Called with a sentence when something had to be done again.
+    """
+    began = time.perf_counter()
+    cells = expand(study, only)
+    folder = out.resolve() / "cells"
+    for spec in {cell.data: None for cell in cells}:
+        load(spec, spec.dim[0], study.folder)  # what is wrong with a file is said before anything runs
+    contents = {name: content(spec, study.folder) for name, spec in study.data.items()}
+    keys = {cell: cell.hash(version, contents[cell.data.name]) for cell in cells}
+    tables: dict[Cell, pd.DataFrame] = {}
+    info: dict[Cell, dict[str, Any]] = {}
+    damaged: list[str] = []
+    for cell in cells:
+        path = checkpoints.path_of(cell, keys[cell], folder)
+        if not path.exists():
+            continue
+        try:
+            tables[cell], info[cell] = checkpoints.read(path, keys[cell])
+        except checkpoints.DamagedError as error:
+            damaged.append(str(error))
+            if warn is not None:
+                warn(f"{error} It is computed again.")
+    reused = len(tables)
+    for number, cell in enumerate(list(tables), start=1):
+        if report is not None:
+            report(Done(cell, 0.0, 0, True), number, len(cells))
+    alike: dict[str, list[Cell]] = {}
+    for cell in cells:
+        alike.setdefault(keys[cell], []).append(cell)
+    unique = [group[0] for group in alike.values()]
+    for done in _run_all(unique, set(tables), keys, folder, study.folder, jobs, cluster, warn):
+        path = checkpoints.path_of(done.cell, keys[done.cell], folder)
+        found = checkpoints.read(path, keys[done.cell])
+        for cell in alike[keys[done.cell]]:
+            tables[cell], info[cell] = found
+        if report is not None:
+            report(done, len(tables), len(cells))
+    ordered = {cell: tables[cell] for cell in cells}
+    return Outcome(ordered, {cell: info[cell] for cell in cells}, time.perf_counter() - began, reused, damaged)
+
+
+def _run_all(
+    cells: list[Cell],
+    finished: set[Cell],
+    keys: dict[Cell, str],
+    folder: Path,
+    data_folder: Path,
+    jobs: int | None,
+    cluster: str | None,
+    warn: Callable[[str], object] | None,
+) -> Iterator[Done]:
+    """Finish the cells that are left; if a worker dies, its cells are given to others."""
+    for attempt in range(ATTEMPTS):
+        groups: dict[tuple[Any, ...], list[Cell]] = {}
+        for cell in cells:
+            if cell not in finished:
+                groups.setdefault(cell.group, []).append(cell)
+        if not groups:
+            return
+        # The longest first, so that no worker is left with one at the end.
+        tasks = sorted(groups.values(), key=lambda group: -sum(_effort(cell) for cell in group))
+        try:
+            for done in _parallel(tasks, keys, folder, data_folder, jobs, cluster):
+                finished.add(done.cell)
+                yield done
+        except (TerminatedWorkerError, BrokenProcessPool) as error:
+            for cell in cells:  # what the dead worker's colleagues had finished is on disk
+                if cell not in finished and checkpoints.path_of(cell, keys[cell], folder).exists():
+                    finished.add(cell)
+                    yield Done(cell, 0.0, 0, False)
+            if attempt == ATTEMPTS - 1:
+                raise
+            if warn is not None:
+                warn(f"A worker died ({type(error).__name__}); its cells are run again.")
+
+
+def _parallel(
+    tasks: list[list[Cell]],
+    keys: dict[Cell, str],
+    folder: Path,
+    data_folder: Path,
+    jobs: int | None,
+    cluster: str | None,
+) -> Iterator[Done]:
+    with _backend(jobs, cluster):
+        # As many tasks as cells, in groups: a task's results come back together.
+        calls = (joblib.delayed(_work)(group, [keys[cell] for cell in group], folder, data_folder) for group in tasks)
+        for dones in joblib.Parallel(return_as="generator_unordered", batch_size=1)(calls):
+            yield from dones
+
+
+def _backend(jobs: int | None, cluster: str | None) -> AbstractContextManager[Any]:
+    if cluster is not None:
+        from dask import distributed
+
+        connect: Any = distributed.Client
+        client = connect(cluster)
+        return _Both(client, joblib.parallel_config(backend="dask"))
+    if jobs is None:  # whatever a surrounding joblib.parallel_config says
+        return nullcontext()
+    one, many = {"backend": "sequential"}, {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1}
+    config: AbstractContextManager[Any] = joblib.parallel_config(**(one if jobs == 1 else many))
+    return config
+
+
+class _Both(AbstractContextManager[None]):
+    """A Dask client and the configuration that uses it."""
+
+    def __init__(self, client: Any, config: Any) -> None:
+        self.client, self.config = client, config
+
+    def __enter__(self) -> None:
+        self.config.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.config.__exit__(*error)
+        self.client.close()
+
+
+def _work(group: list[Cell], keys: list[str], folder: Path, data_folder: Path) -> list[Done]:
+    """Run a group of cells in a worker, each kept as soon as it is finished."""
+    done = []
+    for cell, key in zip(group, keys, strict=True):
+        began = time.perf_counter()
+        path = checkpoints.path_of(cell, key, folder)
+        table, info = run(cell, data_folder)
+        checkpoints.write(path, key, table, info)
+        done.append(Done(cell, time.perf_counter() - began, info["explained"], False))
+    return done
+
+
+def _effort(cell: Cell) -> float:
+    """Roughly: people times levels, and plausible ones take longer."""
+    size = {"digits": 1800, "breast_cancer": 570, "wine": 180}.get(cell.data.source, cell.data.samples)
+    levels = sum(32 if isinstance(p.features, str) else len(p.features) for p in cell.perturbations)
+    return size * levels * (10 if cell.method.kind == "plausible" else 1)
