@@ -31,14 +31,19 @@ Seed = Annotated[int | None, typer.Option("--seed", help="Instead of the seed in
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Address of a Dask scheduler to send the work to.")]
 
 
-@app.callback()
-def _main(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
-) -> None:
-    """Measure whether people who are almost alike get almost the same explanation."""
-    if version:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(evenhand.__version__)
         raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Measure whether people who are almost alike get almost the same explanation."""
 
 
 @app.command()
@@ -56,7 +61,7 @@ def study(
         wanted = read_study(file)
         outcome = _run(wanted, out, only or [], jobs, seed, cluster, console)
     except StudyError as error:
-        console.print(f"evenhand study: {error}", style="red", markup=False, highlight=False)
+        console.print(f"evenhand study: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(WRONG_USE) from None
     paths = write_results(outcome, out)
     total = sum(info["explained"] for info in outcome.info.values())
@@ -89,7 +94,7 @@ def reproduce(
         nothing_but_theorems = bool(only) and not parts
         outcome = None if nothing_but_theorems else _run(wanted, out, list(parts), jobs, None, cluster, console)
     except StudyError as error:
-        console.print(f"evenhand reproduce: {error}", style="red", markup=False, highlight=False)
+        console.print(f"evenhand reproduce: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(WRONG_USE) from None
     found = write_paper(wanted, outcome, out, tuple(only or []))
     run = found["run"]
