@@ -183,11 +183,24 @@ def test_people_from_a_file(tmp_path) -> None:
     assert first.reused == 0
     assert set(combined(first.tables)["target"]) == {"yes", "no"}
     assert run_study(study, tmp_path / "out", version="x", jobs=1).reused == len(first.tables)
-    frame.iloc[::-1].to_csv(tmp_path / "loans.csv", index=False)
-    assert run_study(study, tmp_path / "out", version="x", jobs=1).reused == 0  # another content, another study
+    (2 * frame[["a", "b", "c"]]).assign(granted=frame["granted"]).to_csv(tmp_path / "loans.csv", index=False)
+    doubled = run_study(read_study(tmp_path / "loans.toml"), tmp_path / "out", version="x", jobs=1)
+    assert doubled.reused == 0  # another content, another study, and nothing of the old one in any cache
+    fresh = run_study(read_study(tmp_path / "loans.toml"), tmp_path / "other", version="x", jobs=2)
+    pd.testing.assert_frame_equal(combined(doubled.tables), combined(fresh.tables))
     frame.drop(columns="granted").to_csv(tmp_path / "loans.csv", index=False)
     with pytest.raises(StudyError, match="has no column 'granted'"):
-        run_study(study, tmp_path / "out", version="x", jobs=1)
+        run_study(read_study(tmp_path / "loans.toml"), tmp_path / "out", version="x", jobs=1)
+
+
+def test_a_cell_of_two_experiments_is_run_and_counted_once(file, tmp_path) -> None:
+    again = SMALL[SMALL.index("[[experiments]]") :].replace('"small"', '"again"')
+    once = run_study(read_study(file), tmp_path / "once", version="x", jobs=1)
+    file.write_text(SMALL + again)
+    twice = run_study(read_study(file), tmp_path / "twice", version="x", jobs=1)
+    assert len(twice.tables) == 2 * len(once.tables)
+    assert twice.explained == once.explained
+    assert len(list((tmp_path / "twice" / "cells").iterdir())) == len(once.tables)
 
 
 # --- Killed, damaged, spread over workers -----------------------------------------------------------------------------

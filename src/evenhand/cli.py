@@ -64,10 +64,9 @@ def study(
         console.print(f"evenhand study: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(WRONG_USE) from None
     paths = write_results(outcome, out)
-    total = sum(info["explained"] for info in outcome.info.values())
     again = f", {outcome.reused} of them found finished" if outcome.reused else ""
     console.print(
-        f"{len(outcome.tables)} cells{again}; {total:,} counterfactuals in all; {outcome.seconds:.0f} s. "
+        f"{len(outcome.tables)} cells{again}; {outcome.explained:,} counterfactuals in all; {outcome.seconds:.0f} s. "
         f"Results: {', '.join(str(path) for path in paths)}",
         soft_wrap=True,
         highlight=False,

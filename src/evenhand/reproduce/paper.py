@@ -98,16 +98,15 @@ def reproduce(study: Study, outcome: Outcome | None, out: Path, only: tuple[str,
 
 def _run(study: Study, outcome: Outcome | None, seconds: float) -> dict[str, Any]:
     """How it was run: what somebody else needs to get the same numbers."""
-    cells = list(outcome.info.values()) if outcome is not None else []
-    keys = sorted(cell.hash("") for cell in outcome.tables) if outcome is not None else []
+    keys = sorted({cell.hash("") for cell in outcome.tables}) if outcome is not None else []
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
     return {
         "seed": study.seed,
         "folds": study.folds,
-        "cells": len(cells),
+        "cells": len(keys),
         "reused": outcome.reused if outcome is not None else 0,
-        "counterfactuals": int(sum(info["explained"] for info in cells)),
+        "counterfactuals": outcome.explained if outcome is not None else 0,
         "seconds": round((outcome.seconds if outcome is not None else 0.0) + seconds, 1),
         "peak_memory_gb": round(peak * 1024 / 1e9, 2),
         "configuration": hashlib.sha256("".join(keys).encode()).hexdigest()[:16],

@@ -32,7 +32,7 @@ from evenhand.models import GLVQ, ModelView, view
 from evenhand.perturbations import Gaussian, Mask, Neighbor, Perturbation, Relative, Uniform
 from evenhand.projection import CHUNK
 from evenhand.steady import Steady
-from evenhand.study.data import Fold, content, fold_of, names_of
+from evenhand.study.data import Fold, fold_of, names_of
 from evenhand.study.spec import DataSpec, ExperimentSpec, MethodSpec, ModelSpec, PerturbationSpec, Study
 
 KEYS = ("experiment", "data", "dim", "scale", "model", "method", "cost", "on_flip", "fold")
@@ -64,12 +64,12 @@ class Cell:
         names = {"data": self.data.name, "model": self.model.name, "method": self.method.name}
         return {key: names.get(key, getattr(self, key)) for key in KEYS}
 
-    def hash(self, version: str, content: str = "") -> str:
-        """Of the whole configuration, the package's version, and the content of a file if the data is one.
+    def hash(self, version: str) -> str:
+        """Of the whole configuration and the package's version.
 
         The name of the experiment is not part of it: the same cell in two experiments is run once.
         """
-        text = json.dumps([asdict(self) | {"experiment": ""}, version, content], sort_keys=True)
+        text = json.dumps([asdict(self) | {"experiment": ""}, version], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
@@ -174,15 +174,9 @@ def _classifier(spec: ModelSpec) -> ClassifierMixin:
     return GLVQ(prototypes_per_class=spec.prototypes, random_state=0)
 
 
+@lru_cache(maxsize=8)
 def _fitted(
     data: DataSpec, dim: int | None, scale: str, model: ModelSpec, folds: int, fold: int, folder: Path
-) -> tuple[Any, Fold]:
-    return _fitted_once(data, dim, scale, model, folds, fold, folder, content(data, folder))
-
-
-@lru_cache(maxsize=8)
-def _fitted_once(
-    data: DataSpec, dim: int | None, scale: str, model: ModelSpec, folds: int, fold: int, folder: Path, _: str
 ) -> tuple[Any, Fold]:
     part = fold_of(data, dim, scale, folds, fold, folder)
     steps = [] if data.pca is None else [PCA(data.pca, random_state=0)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -39,20 +38,9 @@ def names_of(spec: DataSpec) -> list[tuple[str, int | None]]:
     return [(spec.name, dim) for dim in spec.dim]
 
 
-def content(spec: DataSpec, folder: Path) -> str:
-    """Hash of the file that a data set is read from; another content is another data set.  Empty for those without."""
-    if not spec.source.endswith((".csv", ".parquet")):
-        return ""
-    return hashlib.sha256((folder / spec.source).read_bytes()).hexdigest()
-
-
+@lru_cache(maxsize=8)
 def load(spec: DataSpec, dim: int | None, folder: Path) -> tuple[FloatArray, npt.NDArray[Any]]:
     """People and labels, shuffled."""
-    return _load(spec, dim, folder, content(spec, folder))
-
-
-@lru_cache(maxsize=4)
-def _load(spec: DataSpec, dim: int | None, folder: Path, _: str) -> tuple[FloatArray, npt.NDArray[Any]]:
     if spec.source in _LOADERS:
         X, y = _LOADERS[spec.source](return_X_y=True)
     elif spec.source == "blobs":

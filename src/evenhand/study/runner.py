@@ -15,7 +15,7 @@ from joblib.externals.loky.process_executor import BrokenProcessPool, Terminated
 
 from evenhand.study import checkpoints
 from evenhand.study.cells import Cell, expand, run
-from evenhand.study.data import content, load
+from evenhand.study.data import load
 from evenhand.study.spec import Study
 
 ATTEMPTS = 3  # a worker that dies is replaced; a cell that keeps killing its worker is not tried forever
@@ -40,6 +40,12 @@ class Outcome:
     seconds: float
     reused: int
     damaged: list[str] = field(default_factory=list)
+
+    @property
+    def explained(self) -> int:
+        """Counterfactuals behind the results; a cell that is in several experiments counts once."""
+        once = {cell.hash(""): found["explained"] for cell, found in self.info.items()}
+        return int(sum(once.values()))
 
 
 Report = Callable[[Done, int, int], object]
@@ -80,38 +86,36 @@ def run_study(
     began = time.perf_counter()
     cells = expand(study, only)
     folder = out.resolve() / "cells"
-    for spec in {cell.data: None for cell in cells}:
+    for spec in dict.fromkeys(cell.data for cell in cells):
         load(spec, spec.dim[0], study.folder)  # what is wrong with a file is said before anything runs
-    contents = {name: content(spec, study.folder) for name, spec in study.data.items()}
-    keys = {cell: cell.hash(version, contents[cell.data.name]) for cell in cells}
+    keys = {cell: cell.hash(version) for cell in cells}
+    alike: dict[str, list[Cell]] = {}  # the same cell may be in several experiments: it is run and read once
+    for cell in cells:
+        alike.setdefault(keys[cell], []).append(cell)
+    unique = [group[0] for group in alike.values()]
     tables: dict[Cell, pd.DataFrame] = {}
     info: dict[Cell, dict[str, Any]] = {}
     damaged: list[str] = []
-    for cell in cells:
-        path = checkpoints.path_of(cell, keys[cell], folder)
-        if not path.exists():
+
+    def take(done: Done) -> None:
+        found = checkpoints.read(checkpoints.path_of(done.cell, keys[done.cell], folder), keys[done.cell])
+        for cell in alike[keys[done.cell]]:
+            tables[cell], info[cell] = found
+        if report is not None:
+            report(done, len(tables), len(cells))
+
+    for cell in unique:
+        if not checkpoints.path_of(cell, keys[cell], folder).exists():
             continue
         try:
-            tables[cell], info[cell] = checkpoints.read(path, keys[cell])
+            take(Done(cell, 0.0, 0, True))
         except checkpoints.DamagedError as error:
             damaged.append(str(error))
             if warn is not None:
                 warn(f"{error} It is computed again.")
     reused = len(tables)
-    for number, cell in enumerate(list(tables), start=1):
-        if report is not None:
-            report(Done(cell, 0.0, 0, True), number, len(cells))
-    alike: dict[str, list[Cell]] = {}
-    for cell in cells:
-        alike.setdefault(keys[cell], []).append(cell)
-    unique = [group[0] for group in alike.values()]
     for done in _run_all(unique, set(tables), keys, folder, study.folder, jobs, cluster, warn):
-        path = checkpoints.path_of(done.cell, keys[done.cell], folder)
-        found = checkpoints.read(path, keys[done.cell])
-        for cell in alike[keys[done.cell]]:
-            tables[cell], info[cell] = found
-        if report is not None:
-            report(done, len(tables), len(cells))
+        take(done)
     ordered = {cell: tables[cell] for cell in cells}
     return Outcome(ordered, {cell: info[cell] for cell in cells}, time.perf_counter() - began, reused, damaged)
 
@@ -135,7 +139,7 @@ def _run_all(
         if not groups:
             return
         # The longest first, so that no worker is left with one at the end.
-        tasks = sorted(groups.values(), key=lambda group: -sum(_effort(cell) for cell in group))
+        tasks = sorted(groups.values(), key=lambda group: -sum(_effort(cell, data_folder) for cell in group))
         try:
             for done in _parallel(tasks, keys, folder, data_folder, jobs, cluster):
                 finished.add(done.cell)
@@ -160,7 +164,7 @@ def _parallel(
     cluster: str | None,
 ) -> Iterator[Done]:
     with _backend(jobs, cluster):
-        # As many tasks as cells, in groups: a task's results come back together.
+        # A task is a group of cells, whose data, models and densities its worker then has at hand.
         calls = (joblib.delayed(_work)(group, [keys[cell] for cell in group], folder, data_folder) for group in tasks)
         for dones in joblib.Parallel(return_as="generator_unordered", batch_size=1)(calls):
             yield from dones
@@ -206,8 +210,8 @@ def _work(group: list[Cell], keys: list[str], folder: Path, data_folder: Path) -
     return done
 
 
-def _effort(cell: Cell) -> float:
+def _effort(cell: Cell, folder: Path) -> float:
     """Roughly: people times levels, and plausible ones take longer."""
-    size = {"digits": 1800, "breast_cancer": 570, "wine": 180}.get(cell.data.source, cell.data.samples)
-    levels = sum(32 if isinstance(p.features, str) else len(p.features) for p in cell.perturbations)
-    return size * levels * (10 if cell.method.kind == "plausible" else 1)
+    people, features = load(cell.data, cell.dim, folder)[0].shape
+    levels = sum(features // 2 if isinstance(p.features, str) else len(p.features) for p in cell.perturbations)
+    return float(people * levels * (10 if cell.method.kind == "plausible" else 1))

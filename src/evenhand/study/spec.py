@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ class DataSpec:
     dim: tuple[int, ...] = _key(_list_of(_whole(1)), (2,))  # of blobs, one data set each
     samples: int = _key(_whole(20), 1000)
     spread: float = _key(_number(0), 5.0)
+    content: str = ""  # hash of the file, not a key: another content is another data set, for caches and checkpoints
 
 
 @dataclass(frozen=True)
@@ -183,14 +185,14 @@ def parse_study(content: Mapping[str, Any], folder: Path) -> Study:
         tables = content.get(part, {})
         if not isinstance(tables, Mapping) or not tables:
             raise StudyError(f"The study needs at least one table [{part}.NAME].")
-        parts[part] = {name: _read(table, kind, f"{part}.{name}", name=name) for name, table in tables.items()}
+        given = {"content": ""} if kind is DataSpec else {}
+        parts[part] = {n: _read(table, kind, f"{part}.{n}", name=n, **given) for n, table in tables.items()}
     experiments = content.get("experiments", [])
     if not isinstance(experiments, list) or not experiments:
         raise StudyError("The study needs at least one [[experiments]].")
     grid = tuple(_read(table, ExperimentSpec, f"experiments[{i}]") for i, table in enumerate(experiments))
+    parts["data"] = {name: _with_content(spec, folder) for name, spec in parts["data"].items()}
     study = Study(seed, folds, **parts, experiments=grid, folder=folder)
-    for spec in study.data.values():
-        _check_source(spec, folder)
     for experiment in grid:
         _check_experiment(experiment, study)
     return study
@@ -229,10 +231,11 @@ def _expected(f: Any) -> str:
     return str(f.metadata["check"](object())) or "given"
 
 
-def _check_source(spec: DataSpec, folder: Path) -> None:
+def _with_content(spec: DataSpec, folder: Path) -> DataSpec:
+    """The data set with the hash of its file, if it has one, after a check that it can be read."""
     where = f"data.{spec.name}"
     if spec.source in (*BUNDLED, "blobs"):
-        return
+        return spec
     if not spec.source.endswith((".csv", ".parquet")):
         raise StudyError(
             f"{where}.source must be one of {', '.join(BUNDLED)}, blobs, or the path of a .csv or .parquet file; "
@@ -242,6 +245,7 @@ def _check_source(spec: DataSpec, folder: Path) -> None:
         raise StudyError(f"{where}.source: there is no file {folder / spec.source}.")
     if spec.label is None:
         raise StudyError(f"{where} has no 'label': name the column of {spec.source} that holds the labels.")
+    return replace(spec, content=hashlib.sha256((folder / spec.source).read_bytes()).hexdigest())
 
 
 def _check_experiment(spec: ExperimentSpec, study: Study) -> None:
