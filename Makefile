@@ -10,12 +10,12 @@ PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check -c constrain
 
 help:
 	@echo "make reproduce  the paper's whole evaluation, and a page: results/paper/report.html"
-	@echo "make demo    counterfactuals and their certificates on a small example"
-	@echo "make test    tests and doctests"
-	@echo "make lint    style, types and layers"
-	@echo "make format  rewrite the code in the house style"
-	@echo "make bench   time the projections"
-	@echo "make clean   remove caches and build results; .venv stays"
+	@echo "make test       tests and doctests"
+	@echo "make demo       counterfactuals and their certificates on a small example"
+	@echo "make lint       style, types and layers"
+	@echo "make format     rewrite the code in the house style"
+	@echo "make bench      time the solvers, the measurements and the paper"
+	@echo "make clean      remove caches and build results; .venv and results stay"
 
 # One BLAS thread per process: more threads than cores only get in each other's way.
 reproduce: .venv/.installed-run
@@ -41,6 +41,7 @@ format: .venv/.installed-dev
 bench: .venv/.installed-dev
 	$(PY) bench/bench.py
 	$(PY) bench/robustness.py
+	$(PY) bench/paper.py
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -66,7 +66,7 @@ def study(
     paths = write_results(outcome, out)
     again = f", {outcome.reused} of them found finished" if outcome.reused else ""
     console.print(
-        f"{len(outcome.tables)} cells{again}; {outcome.explained:,} counterfactuals in all; {outcome.seconds:.0f} s. "
+        f"{outcome.cells} cells{again}; {outcome.explained:,} counterfactuals in all; {outcome.seconds:.0f} s. "
         f"Results: {', '.join(str(path) for path in paths)}",
         soft_wrap=True,
         highlight=False,
@@ -95,7 +95,8 @@ def reproduce(
     except StudyError as error:
         console.print(f"evenhand reproduce: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(WRONG_USE) from None
-    found = write_paper(wanted, outcome, out, tuple(only or []))
+    with console.status("writing tables, figures and the page"):
+        found = write_paper(wanted, outcome, out, tuple(only or []))
     run = found["run"]
     text = f"{run['cells']:,} cells, {run['counterfactuals']:,} counterfactuals, {run['seconds']:.0f} s"
     if "table1" in found:
@@ -153,7 +154,7 @@ class _Watch:
 
     def __init__(self, bar: Progress, folder: Path) -> None:
         self.bar, self.folder = bar, folder
-        self.task = bar.add_task("starting", total=None, rate="")
+        self.task = bar.add_task("compiling solvers, fitting densities", total=None, rate="")
         self.began, self.before = time.perf_counter(), len(list(folder.glob("*.parquet")))
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self._poll, daemon=True)

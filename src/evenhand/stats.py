@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ _LEVELS = {"median": 0.5, "p95": 0.95}
 _WORK = 400_000_000
 _ENOUGH = 400
 _BLOCK = 100_000  # numbers at a time: they stay in the cache
+_KEPT = 5_000_000  # weights that are worth 10 MB of memory
 
 
 class Interval(NamedTuple):
@@ -318,12 +320,30 @@ def _weights(people: int, resamples: int, seed: int, size: int) -> Iterator[Floa
 
     `size` is the length of what is computed per resample. It sets the size of a block, not what is drawn.
     """
-    rng = np.random.default_rng(seed)
     block = max(_BLOCK // size, 1)
+    if people * resamples <= _KEPT:
+        whole = _kept(people, resamples, seed)
+        for first in range(0, resamples, block):
+            yield whole[first : first + block].astype(np.float64)
+        return
+    rng = np.random.default_rng(seed)
     for first in range(0, resamples, block):
-        rows = min(block, resamples - first)
-        drawn = rng.integers(people, size=(rows, people)) + people * np.arange(rows)[:, np.newaxis]
-        yield np.bincount(drawn.ravel(), minlength=rows * people).reshape(rows, people).astype(np.float64)
+        yield _drawn(rng, people, min(block, resamples - first)).astype(np.float64)
+
+
+@lru_cache(maxsize=2)
+def _kept(people: int, resamples: int, seed: int) -> npt.NDArray[np.int16]:
+    """All weights, kept for the next statistic of as many people: a study asks for hundreds."""
+    rng = np.random.default_rng(seed)
+    block = max(_BLOCK // people, 1)
+    return np.concatenate(
+        [_drawn(rng, people, min(block, resamples - k)).astype(np.int16) for k in range(0, resamples, block)]
+    )
+
+
+def _drawn(rng: np.random.Generator, people: int, rows: int) -> npt.NDArray[np.int64]:
+    drawn = rng.integers(people, size=(rows, people)) + people * np.arange(rows)[:, np.newaxis]
+    return np.bincount(drawn.ravel(), minlength=rows * people).reshape(rows, people)
 
 
 def _affordable(resamples: int, size: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.projection.engine import ACCURATE, Projector
 from evenhand.projection.result import VALID, Projection, Status
-from evenhand.projection.tables import CHUNK, Progress, as_table, count_jobs, in_chunks, project
+from evenhand.projection.tables import CHUNK, Progress, as_table, compile_kernels, count_jobs, in_chunks, project
 
 __all__ = [
     "ACCURATE",
@@ -15,6 +15,7 @@ __all__ = [
     "Projector",
     "Status",
     "as_table",
+    "compile_kernels",
     "count_jobs",
     "in_chunks",
     "project",

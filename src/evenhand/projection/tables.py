@@ -14,7 +14,7 @@ import pandas as pd
 from evenhand.distances import Cost, FloatArray
 from evenhand.projection.engine import Projector
 from evenhand.projection.result import Projection
-from evenhand.sets import Region
+from evenhand.sets import ConvexSet, Region
 
 CHUNK = 16384
 Progress = Callable[[int, int], object]
@@ -67,6 +67,14 @@ def project(
         points[rows], cost_of[rows], gap[rows] = part.points, part.cost, part.gap
         piece[rows], status[rows] = part.piece, part.status
     return Projection(points, cost_of, gap, piece, status)
+
+
+def compile_kernels() -> None:
+    """Have every kernel compiled, or loaded from disk, before it is needed."""
+    box = ConvexSet(2, lower=np.zeros(2))
+    halfspace = ConvexSet(2, G=np.ones((1, 2)), h=np.zeros(1))
+    for piece in (box, halfspace):
+        project(np.ones((1, 2)), Region((piece,)))
 
 
 def as_table(X: npt.ArrayLike, dim: int) -> FloatArray:

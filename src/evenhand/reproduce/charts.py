@@ -87,8 +87,18 @@ def _lines(
         scale=alt.Scale(**({"type": "log", "base": 2} if log else {"nice": False})),
         axis=alt.Axis(format="d", grid=False, tickMinStep=1),
     )
-    upward = alt.Y("median:Q", title=y_title, scale=alt.Scale(**({"type": "log"} if log else scale)))
-    color = alt.Color(f"{by}:N", scale=alt.Scale(domain=order, range=colors or [LIGHT[name] for name in order]))
+    decades = [10.0**k for k in range(-6, 7)]
+    upward = alt.Y(
+        "median:Q",
+        title=y_title,
+        scale=alt.Scale(**({"type": "log"} if log else scale)),
+        axis=alt.Axis(values=decades) if log else alt.Axis(),
+    )
+    # Four names in a row are wider than a phone; and the legend must not be as pale as the bands.
+    legend = alt.Legend(columns=2, symbolOpacity=1.0, symbolStrokeWidth=0, symbolSize=110, labelLimit=220)
+    color = alt.Color(
+        f"{by}:N", scale=alt.Scale(domain=order, range=colors or [LIGHT[name] for name in order]), legend=legend
+    )
     dash = alt.StrokeDash(f"{by}:N", scale=alt.Scale(domain=order, range=dashes or [DASHES[name] for name in order]))
     shape = alt.Shape(
         f"{by}:N", scale=alt.Scale(domain=order, range=["circle", "diamond", "square", "triangle-up"][: len(order)])
@@ -188,9 +198,9 @@ def specification(chart: Any) -> dict[str, Any]:
     return content
 
 
-def images(chart: Any, width: int = 640) -> tuple[str, bytes]:
+def images(spec: dict[str, Any], width: int = 640) -> tuple[str, bytes]:
     """The figure as SVG and as PNG, on white."""
-    spec = specification(chart.properties(width=width))
+    spec = spec | {"width": width}
     look = config() | {"background": "#FFFFFF"}
     svg: str = vl_convert.vegalite_to_svg(spec, config=look)
     png: bytes = vl_convert.vegalite_to_png(spec, config=look, scale=2)

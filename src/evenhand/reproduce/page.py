@@ -57,9 +57,9 @@ def _cell(row: Any) -> str:
 
 def _masking(table: pd.DataFrame) -> dict[str, Any]:
     wide = table.pivot_table(index=["data", "model", "features"], columns="method", values="median", sort=False)
-    wins = (wide["plausible"] < wide["closest"]).groupby(level=["data"], sort=False).mean()
-    first = wide["closest"].groupby(level=["data"], sort=False).first()
-    last = wide["closest"].groupby(level=["data"], sort=False).last()
+    wins = (wide["plausible"] < wide["closest"]).groupby(level="data", sort=False).mean()
+    softmax = wide["closest"].xs("softmax", level="model").groupby(level="data", sort=False)
+    first, last = softmax.first(), softmax.last()
     return {
         "plausible_wins": {str(data): float(share) for data, share in wins.items()},
         "closest_softmax": {str(data): [float(first[data]), float(last[data])] for data in first.index},
@@ -82,8 +82,8 @@ def _sensitivity(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def render(tables: dict[str, pd.DataFrame], figures: dict[str, Any], summary: dict[str, Any]) -> str:
-    """The page as one file, with its scripts and numbers inside."""
+def render(tables: dict[str, pd.DataFrame], figures: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
+    """The page as one file, with its scripts and numbers inside; `figures` are Vega-Lite specifications."""
     folder = resources.files("evenhand.reproduce")
     environment = jinja2.Environment(
         autoescape=True,
@@ -93,7 +93,6 @@ def render(tables: dict[str, pd.DataFrame], figures: dict[str, Any], summary: di
         loader=jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
     )
     environment.filters |= {"short": _short, "percent": _percent, "many": _many}
-    specs = {name: charts.specification(chart) for name, chart in figures.items()}
     return environment.get_template("report.html.j2").render(
         tables={name: table.to_dict("records") for name, table in tables.items()},
         figures=list(figures),
@@ -104,7 +103,7 @@ def render(tables: dict[str, pd.DataFrame], figures: dict[str, Any], summary: di
         style=(folder / "report.css").read_text(encoding="utf-8"),
         script=charts.script(),
         # Inside a script element only "</" could end it early.
-        specs=json.dumps(specs, separators=(",", ":")).replace("</", "<\\/"),
+        specs=json.dumps(figures, separators=(",", ":")).replace("</", "<\\/"),
         strip=_strip,
     )
 

@@ -82,11 +82,11 @@ def reproduce(study: Study, outcome: Outcome | None, out: Path, only: tuple[str,
     out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         table.to_csv(out / f"{name}.csv", index=False, lineterminator="\n", float_format="%.10g")
-    figures = charts.figures(tables)
+    figures = {name: charts.specification(chart) for name, chart in charts.figures(tables).items()}
     folder = out / "figures"
     folder.mkdir(exist_ok=True)
-    for name, chart in figures.items():
-        svg, png = charts.images(chart)
+    for name, spec in figures.items():
+        svg, png = charts.images(spec)
         (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
         (folder / f"{name}.png").write_bytes(png)
     summary = page.findings(tables)

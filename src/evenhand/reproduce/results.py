@@ -18,12 +18,14 @@ PAIR = ["fold", "person", "draw", "level"]
 
 
 def table1(draws: pd.DataFrame, info: Mapping[Cell, dict[str, Any]], published: list[dict[str, Any]]) -> pd.DataFrame:
-    """One row per data set and model: the paper's medians, ours, and everything that the paper does not say."""
+    """One row per data set and model that was run: the paper's medians, ours, and what the paper does not say."""
     mine = draws[draws["experiment"] == "table1"]
     summary = medians(mine).set_index(["data", "model", "method"])
     rows = []
     for entry in published:
         data, model = entry["data"], entry["model"]
+        if (data, model, "closest") not in summary.index:
+            continue
         row: dict[str, Any] = {"data": data, "model": model}
         for method in ("closest", "plausible"):
             found: Any = summary.loc[[(data, model, method)]].iloc[0]
@@ -47,9 +49,10 @@ def table1(draws: pd.DataFrame, info: Mapping[Cell, dict[str, Any]], published: 
 def _paired(part: pd.DataFrame) -> dict[str, Any]:
     """Plausible against closest, on the same people and draws."""
     sides = [
-        part[part["method"] == method].set_index(PAIR)[["distance", "own_cost"]] for method in ("closest", "plausible")
+        part[part["method"] == method].set_index(PAIR)[["distance", "own_cost"]].add_suffix(f"_{method[0]}")
+        for method in ("closest", "plausible")
     ]
-    both = sides[0].join(sides[1], lsuffix="_c", rsuffix="_p", how="inner").dropna()
+    both = sides[0].join(sides[1], how="inner").dropna()
     cluster = both.reset_index().groupby(["fold", "person"], sort=False).ngroup().to_numpy()
     a, b = both["distance_c"].to_numpy(), both["distance_p"].to_numpy()
     size = np.bincount(cluster)
@@ -93,7 +96,7 @@ def curse(draws: pd.DataFrame) -> pd.DataFrame:
     """Medians by the number of dimensions, with the noise's own norm and the closed form of a linear model."""
     mine = draws[draws["experiment"] == "curse"]
     found = medians(mine)[["dim", "model", "people", "median", "median_low", "median_high"]]
-    noise = mine.groupby(["dim", "model"], sort=False)["input_distance"].median()
+    noise = mine.groupby(["dim", "model"], sort=False, observed=True)["input_distance"].median()
     found["noise"] = [noise[dim, model] for dim, model in zip(found["dim"], found["model"], strict=True)]
     found["ratio"] = found["median"] / found["noise"]
     # Row 10 of the theory, for a linear model with equal weights: the mean of what a linear boundary would give.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import product
@@ -25,10 +25,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.density import ClassDensities, HighDensity
 from evenhand.distances import FloatArray, as_distance
-from evenhand.draws import Experiment
+from evenhand.draws import BLOCK, Experiment
 from evenhand.explainer import Explainer
 from evenhand.methods import Closest, Plausible
-from evenhand.models import GLVQ, ModelView, view
+from evenhand.models import GLVQ, view
 from evenhand.perturbations import Gaussian, Mask, Neighbor, Perturbation, Relative, Uniform
 from evenhand.projection import CHUNK
 from evenhand.steady import Steady
@@ -77,6 +77,13 @@ class Cell:
         """Cells of a group share data, models and densities, and are best run by the same worker."""
         return (self.data.name, self.dim or 0, self.scale, self.fold)
 
+    @property
+    def density(self) -> tuple[Any, ...] | None:
+        """What the density of the cell depends on, None if it needs none; all models of a fold share one."""
+        if self.method.kind != "plausible":
+            return None
+        return (self.data, self.dim, self.scale, self.folds, self.fold, self.method.components, self.method.quantile)
+
     def __str__(self) -> str:
         dim = f" d={self.dim}" if self.dim else ""
         where = f"{self.data.name}{dim} {self.scale} {self.model.name} {self.method.name} {self.cost} {self.on_flip}"
@@ -116,12 +123,18 @@ def _cells(spec: ExperimentSpec, study: Study) -> list[Cell]:
     ]
 
 
-def run(cell: Cell, folder: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """The measurements of a cell, one row per person and draw, and what there is to know of its model."""
+Densities = Mapping[tuple[Any, ...], ClassDensities]
+
+
+def run(cell: Cell, folder: Path, densities: Densities) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The measurements of a cell, one row per person and draw, and what there is to know of its model.
+
+    `densities` are those of :func:`fit_density`, by :attr:`Cell.density`.
+    """
     model, fold = _fitted(cell.data, cell.dim, cell.scale, cell.model, cell.folds, cell.fold, folder)
     predicted = model.predict(fold.X_test)
     chosen = predicted == fold.y_test if cell.people == "correct" else np.ones(len(predicted), dtype=bool)
-    explainer = _explainer(cell, model, fold)
+    explainer = _explainer(cell, model, fold, densities)
     people = pd.DataFrame(fold.X_test[chosen], index=fold.people[chosen])
     info: dict[str, Any] = {
         "accuracy": float(accuracy_score(fold.y_test, predicted)),
@@ -132,22 +145,44 @@ def run(cell: Cell, folder: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     target = "random" if cell.target == "random" else None
     flip: Any = cell.on_flip
     base = Experiment(explainer, people, Gaussian(0.0), target, as_distance(cell.distance), flip, cell.seed, None, None)
-    tables = []
-    for spec in cell.perturbations:
-        for level, perturbation in _levels(spec, fold.X_train):
-            found, draws = base.perturbed_by(perturbation).measure(cell.draws, True, CHUNK, None)
-            assert draws is not None
-            draws.insert(0, "perturbation", spec.name)
-            draws.insert(1, "level", level)
-            row = np.repeat(np.arange(len(found)), cell.draws)
-            draws["own_cost"], draws["floor"] = found["cost"].to_numpy()[row], found["floor"].to_numpy()[row]
-            tables.append(draws)
-    table = pd.concat(tables, ignore_index=True)
+    levels = [(spec.name, *level) for spec in cell.perturbations for level in _levels(spec, fold.X_train)]
+    step = max(1, BLOCK // cell.draws)
+    parts = (levels[first : first + step] for first in range(0, len(levels), step))
+    table = pd.concat([_measured(base, some, cell.draws) for some in parts], ignore_index=True)
     rank = _density_rank(model, fold, base)
     table["density_rank"] = table["person"].map(pd.Series(rank, index=people.index)).astype(float)
     table["target"] = table["target"].astype(str)
     info["explained"] = int(len(people) * 2 + len(table))
     return table, info
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Several perturbations at once; each starts from the same random numbers, as if it were alone."""
+
+    perturbations: tuple[Perturbation, ...]
+
+    def __call__(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
+        start = rng.bit_generator.state
+        moved = []
+        for perturbation, part in zip(self.perturbations, np.split(X, len(self.perturbations)), strict=True):
+            rng.bit_generator.state = start
+            moved.append(perturbation(part, rng))
+        return np.concatenate(moved)
+
+
+def _measured(base: Experiment, levels: Sequence[tuple[str, float, Perturbation]], draws: int) -> pd.DataFrame:
+    """Measure a few levels at once: a hundred people at a time would wait for everything but the solver."""
+    together = levels[0][2] if len(levels) == 1 else _Together(tuple(level[2] for level in levels))
+    found, table = base.perturbed_by(together).measure(draws * len(levels), True, CHUNK, None)
+    assert table is not None
+    which = table["draw"].to_numpy() // draws
+    table.insert(0, "perturbation", np.array([name for name, *_ in levels])[which])
+    table.insert(1, "level", np.array([level for _, level, _ in levels])[which])
+    table["draw"] %= draws
+    row = np.repeat(np.arange(len(found)), draws * len(levels))
+    table["own_cost"], table["floor"] = found["cost"].to_numpy()[row], found["floor"].to_numpy()[row]
+    return table
 
 
 def _levels(spec: PerturbationSpec, X_train: FloatArray) -> list[tuple[float, Perturbation]]:
@@ -187,7 +222,7 @@ def _fitted(
 
 @dataclass(frozen=True, eq=False)
 class _Ready:
-    """A density that is fitted already: all models of a fold share one."""
+    """A density that is fitted already."""
 
     densities: ClassDensities
 
@@ -196,24 +231,21 @@ class _Ready:
         return self.densities
 
 
-_densities: dict[tuple[Any, ...], ClassDensities] = {}
+def fit_density(cell: Cell, folder: Path) -> ClassDensities:
+    """The density behind a cell, in the space of its model's last step; it needs no compiled kernel."""
+    model, fold = _fitted(cell.data, cell.dim, cell.scale, cell.model, cell.folds, cell.fold, folder)
+    seen = view(model)
+    recipe = HighDensity(cell.method.quantile, cell.method.components)
+    return recipe.fit(seen.encode(fold.X_train), fold.y_train, seen.classes)
 
 
-def _density(cell: Cell, seen: ModelView, fold: Fold) -> _Ready:
-    key = (cell.data, cell.dim, cell.scale, cell.folds, cell.fold, cell.method.components, cell.method.quantile)
-    if key not in _densities:
-        _densities.clear()  # a worker goes from one fold to the next, and does not come back
-        recipe = HighDensity(cell.method.quantile, cell.method.components)
-        _densities[key] = recipe.fit(seen.encode(fold.X_train), fold.y_train, seen.classes)
-    return _Ready(_densities[key])
-
-
-def _explainer(cell: Cell, model: Any, fold: Fold) -> Explainer:
+def _explainer(cell: Cell, model: Any, fold: Fold, densities: Densities) -> Explainer:
     if cell.method.kind == "closest":
         return Closest(cell.cost).fit(model)
     if cell.method.kind == "steady":
         return Steady(cost=cell.cost).fit(model, fold.X_train)
-    ready: Any = _density(cell, view(model), fold)
+    assert cell.density is not None
+    ready: Any = _Ready(densities[cell.density])
     return Plausible(ready, cell.cost).fit(model, fold.X_train, fold.y_train)
 
 
@@ -249,5 +281,10 @@ def _density_rank(model: Any, fold: Fold, base: Experiment) -> FloatArray:
 
 def combined(tables: Mapping[Cell, pd.DataFrame]) -> pd.DataFrame:
     """The rows of cells under each other, with the columns that tell them apart in front."""
-    parts = [table.assign(**cell.keys())[[*KEYS, *table.columns]] for cell, table in tables.items()]
-    return pd.concat(parts, ignore_index=True)
+    whole = pd.concat(list(tables.values()), ignore_index=True)
+    sizes = [len(table) for table in tables.values()]
+    names = pd.DataFrame([cell.keys() for cell in tables], columns=list(KEYS))
+    # A few names, repeated a million times: as categories they cost neither time nor memory.
+    words = {key: "category" for key in KEYS if key not in ("dim", "fold")}
+    front = names.astype({"dim": "Int64"} | words).loc[np.repeat(np.arange(len(names)), sizes)]
+    return pd.concat([front.reset_index(drop=True), whole], axis=1)

@@ -13,8 +13,9 @@ import joblib
 import pandas as pd
 from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
+from evenhand.projection import compile_kernels
 from evenhand.study import checkpoints
-from evenhand.study.cells import Cell, expand, run
+from evenhand.study.cells import Cell, Densities, expand, fit_density, run
 from evenhand.study.data import load
 from evenhand.study.spec import Study
 
@@ -33,7 +34,11 @@ class Done:
 
 @dataclass
 class Outcome:
-    """All results of a study."""
+    """All results of a study.
+
+    A cell that stands in several experiments is run once; `tables` and `info` have it under each of them, `cells`,
+    `reused` and `explained` count it once.
+    """
 
     tables: dict[Cell, pd.DataFrame]
     info: dict[Cell, dict[str, Any]]
@@ -42,8 +47,13 @@ class Outcome:
     damaged: list[str] = field(default_factory=list)
 
     @property
+    def cells(self) -> int:
+        """How many different cells there are."""
+        return len({cell.hash("") for cell in self.tables})
+
+    @property
     def explained(self) -> int:
-        """Counterfactuals behind the results; a cell that is in several experiments counts once."""
+        """Counterfactuals behind the results."""
         once = {cell.hash(""): found["explained"] for cell, found in self.info.items()}
         return int(sum(once.values()))
 
@@ -104,16 +114,17 @@ def run_study(
         if report is not None:
             report(done, len(tables), len(cells))
 
+    reused = 0
     for cell in unique:
         if not checkpoints.path_of(cell, keys[cell], folder).exists():
             continue
         try:
             take(Done(cell, 0.0, 0, True))
+            reused += 1
         except checkpoints.DamagedError as error:
             damaged.append(str(error))
             if warn is not None:
                 warn(f"{error} It is computed again.")
-    reused = len(tables)
     for done in _run_all(unique, set(tables), keys, folder, study.folder, jobs, cluster, warn):
         take(done)
     ordered = {cell: tables[cell] for cell in cells}
@@ -164,8 +175,23 @@ def _parallel(
     cluster: str | None,
 ) -> Iterator[Done]:
     with _backend(jobs, cluster):
-        # A task is a group of cells, whose data, models and densities its worker then has at hand.
-        calls = (joblib.delayed(_work)(group, [keys[cell] for cell in group], folder, data_folder) for group in tasks)
+        # Densities need no kernels: while one worker compiles these, the others fit those.
+        # Of the cells that share a density the first will do, so it is the last to be entered here.
+        needed = {cell.density: cell for group in tasks for cell in reversed(group) if cell.density is not None}
+        first = [joblib.delayed(compile_kernels)()]
+        first += [joblib.delayed(fit_density)(cell, data_folder) for cell in needed.values()]
+        densities: Densities = dict(zip(needed, joblib.Parallel(batch_size=1)(first)[1:], strict=True))
+        # A task is a group of cells, whose data and models its worker then has at hand.
+        calls = (
+            joblib.delayed(_work)(
+                group,
+                [keys[cell] for cell in group],
+                {cell.density: densities[cell.density] for cell in group if cell.density is not None},
+                folder,
+                data_folder,
+            )
+            for group in tasks
+        )
         for dones in joblib.Parallel(return_as="generator_unordered", batch_size=1)(calls):
             yield from dones
 
@@ -198,13 +224,13 @@ class _Both(AbstractContextManager[None]):
         self.client.close()
 
 
-def _work(group: list[Cell], keys: list[str], folder: Path, data_folder: Path) -> list[Done]:
+def _work(group: list[Cell], keys: list[str], densities: Densities, folder: Path, data_folder: Path) -> list[Done]:
     """Run a group of cells in a worker, each kept as soon as it is finished."""
     done = []
     for cell, key in zip(group, keys, strict=True):
         began = time.perf_counter()
         path = checkpoints.path_of(cell, key, folder)
-        table, info = run(cell, data_folder)
+        table, info = run(cell, data_folder, densities)
         checkpoints.write(path, key, table, info)
         done.append(Done(cell, time.perf_counter() - began, info["explained"], False))
     return done

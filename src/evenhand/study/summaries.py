@@ -17,7 +17,7 @@ LEVELS = [key for key in KEYS if key != "fold"] + ["perturbation", "level"]
 def medians(table: pd.DataFrame, measure: str = "distance") -> pd.DataFrame:
     """One row per combination, folds pooled: people, median, mean and 95th percentile with intervals, and rates."""
     rows = []
-    for keys, part in table.groupby(LEVELS, sort=False, dropna=False):
+    for keys, part in table.groupby(LEVELS, sort=False, dropna=False, observed=True):
         values = part[measure].to_numpy()
         usable = np.isfinite(values)
         # A person is in one test fold only, but different data sets may be cut into folds in other ways.
