@@ -41,6 +41,7 @@ format: .venv/.installed-dev
 bench: .venv/.installed-dev
 	$(PY) bench/bench.py
 	$(PY) bench/robustness.py
+	$(PY) bench/mixed.py
 	$(PY) bench/paper.py
 
 clean:

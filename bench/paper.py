@@ -7,6 +7,7 @@ Wall time on all cores; memory is that of all processes together, sampled.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -28,7 +29,7 @@ def main() -> None:
         out = Path(folder) / "paper"
         began, peak = time.perf_counter(), 0
         command = [sys.executable, "-m", "evenhand", "reproduce", "--out", str(out)]
-        with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(command, env=environment) as process:
             while process.poll() is None:
                 peak = max(peak, _memory(process.pid))
                 time.sleep(0.5)
@@ -51,10 +52,12 @@ def _memory(pid: int) -> int:
     """Bytes of a process and its children, shared ones counted once."""
     total = 0
     try:
-        for process in (parent := psutil.Process(pid), *parent.children(recursive=True)):
-            total += process.memory_full_info().pss
+        family = [parent := psutil.Process(pid), *parent.children(recursive=True)]
     except psutil.NoSuchProcess:  # it ended while we looked
         return 0
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):  # so did this one
+            total += process.memory_full_info().pss
     return total
 
 

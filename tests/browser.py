@@ -56,7 +56,7 @@ def undrawn(driver: Chrome) -> list[str]:
     """Figures of the page that have no marks yet."""
     found: list[str] = driver.execute_script(
         "return [...document.querySelectorAll('[id^=figure-]')]"
-        ".filter(f => f.dataset.drawn !== 'yes' || !f.querySelector('svg [class*=mark-] path')).map(f => f.id)"
+        ".filter(f => f.dataset.drawn !== 'yes' || !f.querySelector('.role-mark path, .role-mark text')).map(f => f.id)"
     )
     return found
 

@@ -52,8 +52,9 @@ def test_it_says_what_the_tables_say(page) -> None:
             f"{row.data}-{row.model}" for row in table.itertuples()
         ]
         for cell, row in zip(cells, table.itertuples(), strict=True):
-            for text in (f"{row.closest_paper:.2f}", f"{row.closest:.2f}", f"{row.plausible:.2f}"):
-                assert text in cell.text
+            for name in ("closest", "plausible"):
+                paper, ours, low, high = (getattr(row, name + end) for end in ("_paper", "", "_low", "_high"))
+                assert f"{name} {paper:.2f} {ours:.2f} {low:.2f}–{high:.2f}" in cell.text
             assert ("same order" in cell.text) == row.same_order
         assert len(driver.find_elements(By.CSS_SELECTOR, "#table1-more tbody tr")) == len(table)
         verdict = driver.find_element(By.ID, "verdict").text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -344,3 +345,51 @@ def test_a_part_of_the_paper_leaves_its_files(tmp_path) -> None:
     wrong = CliRunner().invoke(app, ["reproduce", "--only", "table2", "--out", str(out)])
     assert wrong.exit_code == 2
     assert "there are table1, curse, masking" in wrong.stderr
+
+
+# --- What a table cannot give -----------------------------------------------------------------------------------------
+
+FILE = SMALL.replace('source = "wine"', 'source = "people.csv"\nlabel = "y"')
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("", "cannot be read"),
+        ("a,y\n1,2\n1,2,3,4\n", "cannot be read"),
+        ("a,y\n", "has no rows"),
+        ("a,y\n1,x\n2,\n3,z\n", "have no label"),
+        ("y\n1\n2\n3\n", "no column besides the label"),
+        ("a,y\n1,0.5\n2,0.7\n3,0.9\n", "fractions"),
+        ("a,y\n1,x\n2,x\n3,x\n4,x\n5,x\n6,x\n", "one label only"),
+        ("a,y\n1,x\n", "too few"),
+    ],
+)
+def test_a_table_that_cannot_serve_is_refused_before_anything_runs(tmp_path, content, text) -> None:
+    assert FILE != SMALL
+    (tmp_path / "people.csv").write_text(content)
+    (tmp_path / "study.toml").write_text(FILE)
+    found = CliRunner().invoke(app, ["study", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out")])
+    assert found.exit_code == 2, found.output
+    assert text in found.stderr
+    assert not (tmp_path / "out" / "cells").exists()
+
+
+def test_workers_stop_when_their_parent_is_killed(file, tmp_path) -> None:
+    """SIGKILL to the parent alone: its workers finish their cell, not the rest of their group."""
+    out = tmp_path / "out"
+    process = started(file, out, "--jobs", "2")
+    wait_for(out, 2, process)
+    workers = [
+        child for child in psutil.Process(process.pid).children(recursive=True) if "loky" in str(child.cmdline())
+    ]
+    process.kill()
+    process.wait()
+    process.stderr.close()
+    time.sleep(5)
+    finished = len(list((out / "cells").glob("*.parquet")))
+    time.sleep(5)
+    assert len(list((out / "cells").glob("*.parquet"))) == finished < 16
+    for worker in workers:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            worker.kill()

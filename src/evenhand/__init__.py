@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand import theory
-from evenhand.actionable import Actionable
+from evenhand.actionable import Actionable, IfChanges, RisesWith
 from evenhand.certificate import Certificates, certify
 from evenhand.comparison import Comparison, compare
 from evenhand.density import HighDensity
@@ -15,9 +15,11 @@ from evenhand.external import External
 from evenhand.instability import Instability, instability
 from evenhand.methods import Closest, Plausible
 from evenhand.models import GLVQ, GMLVQ, ModelView, view
+from evenhand.noise import Categorical, Count, Mixed, Ordered, Rounding
 from evenhand.penalized import Penalized
 from evenhand.perturbations import Gaussian, Mask, Neighbor, Relative, Uniform
 from evenhand.projection import Projection, Status, project
+from evenhand.schema import Column, Gower, Schema
 from evenhand.sets import Affine, ConvexSet, Ellipsoid, Region
 from evenhand.steady import Steady
 from evenhand.worst import WorstCase, worst_case
@@ -31,29 +33,39 @@ __all__ = [
     "L2",
     "Actionable",
     "Affine",
+    "Categorical",
     "CertificateDisplay",
     "Certificates",
     "Closest",
+    "Column",
     "Comparison",
     "ComparisonDisplay",
     "ConvexSet",
+    "Count",
     "CounterfactualDisplay",
     "Ellipsoid",
     "Explainer",
     "Explanations",
     "External",
     "Gaussian",
+    "Gower",
     "HighDensity",
+    "IfChanges",
     "Instability",
     "InstabilityDisplay",
     "Mask",
+    "Mixed",
     "ModelView",
     "Neighbor",
+    "Ordered",
     "Penalized",
     "Plausible",
     "Projection",
     "Region",
     "Relative",
+    "RisesWith",
+    "Rounding",
+    "Schema",
     "Status",
     "Steady",
     "Uniform",

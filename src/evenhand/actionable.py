@@ -42,6 +42,55 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class RisesWith:
+    """A column rises at least as much as another one: ``age`` with ``years_employed``.
+
+    Parameters
+    ----------
+    column, driver : columns
+        Numbers, or ordered levels, which count by rank.
+    ratio : float
+        ``column`` changes by at least ``ratio`` times the change of ``driver``.
+
+    Examples
+    --------
+    >>> RisesWith("age", "years_employed")
+    RisesWith(column='age', driver='years_employed', ratio=1.0)
+    """
+
+    column: Column
+    driver: Column
+    ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.column == self.driver:
+            raise ValueError(f"RisesWith ties {self.column!r} to itself: name two columns.")
+        if not (np.isfinite(self.ratio) and self.ratio > 0):
+            raise ValueError(f"ratio must be a positive number, got {self.ratio!r}.")
+
+
+@dataclass(frozen=True)
+class IfChanges:
+    """If one column changes, another one stays as it is.
+
+    Examples
+    --------
+    >>> IfChanges("job", stays="city")
+    IfChanges(column='job', stays='city')
+    """
+
+    column: Column
+    stays: Column
+
+    def __post_init__(self) -> None:
+        if self.column == self.stays:
+            raise ValueError(f"IfChanges names {self.column!r} twice; a column that never changes is immutable.")
+
+
+Rule = RisesWith | IfChanges
+
+
+@dataclass(frozen=True)
 class Actionable:
     """What a person can change, by column name or position.
 
@@ -53,19 +102,31 @@ class Actionable:
         May only grow, or only fall.
     bounds : mapping from column to (lower, upper)
         Values that the counterfactual may take; None or infinity leaves a side open.
+    levels : mapping from column to a sequence of levels
+        Levels that a category may be changed to; needs a schema.
+    rules : sequence of RisesWith and IfChanges
+        What ties columns; needs a schema.
 
     Examples
     --------
-    >>> Actionable(immutable=["age"], increase=["income"], bounds={"duration": (6, 60)})
-    Actionable(immutable=('age',), increase=('income',), decrease=(), bounds={'duration': (6, 60)})
+    >>> limits = Actionable(immutable=["age"], increase=["income"], bounds={"duration": (6, 60)})
+    >>> limits.immutable, limits.bounds
+    (('age',), {'duration': (6, 60)})
     """
 
     immutable: Sequence[Column] = ()
     increase: Sequence[Column] = ()
     decrease: Sequence[Column] = ()
     bounds: Mapping[Column, tuple[float | None, float | None]] = field(default_factory=dict)
+    levels: Mapping[Column, Sequence[Any]] = field(default_factory=dict)
+    rules: Sequence[Rule] = ()
 
     def __post_init__(self) -> None:
+        strange = [rule for rule in self.rules if not isinstance(rule, RisesWith | IfChanges)]
+        if strange:
+            raise TypeError(f"A rule is RisesWith(...) or IfChanges(...), got {strange[0]!r}.")
+        object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "levels", {column: tuple(some) for column, some in self.levels.items()})
         for name in ("immutable", "increase", "decrease"):
             columns = getattr(self, name)
             if isinstance(columns, str) or not isinstance(columns, Sequence | np.ndarray):
@@ -78,7 +139,7 @@ class Actionable:
         directions = np.full(dim, FREE, dtype=np.int64)
         for way, label in ((FIXED, "immutable"), (UP, "increase"), (DOWN, "decrease")):
             for column in getattr(self, label):
-                j = _position(column, dim, names)
+                j = position(column, dim, names)
                 if directions[j] not in (FREE, way):
                     raise ValueError(
                         f"Column {column!r} is both {_word(directions[j])} and {label}. "
@@ -87,13 +148,20 @@ class Actionable:
                 directions[j] = way
         lower, upper = np.full(dim, -np.inf), np.full(dim, np.inf)
         for column, interval in self.bounds.items():
-            j = _position(column, dim, names)
+            j = position(column, dim, names)
             if np.isfinite(lower[j]) or np.isfinite(upper[j]):
                 raise ValueError(f"Column {column!r} has bounds twice, by name and by position. Give them once.")
             lower[j], upper[j] = _interval(column, interval)
             if directions[j] == FIXED:
                 raise ValueError(f"Column {column!r} is immutable and has bounds; an immutable column keeps its value.")
         return Limits(directions, lower, upper)
+
+    def plain(self) -> Actionable:
+        """The same without levels and rules, which only a table with a schema can have."""
+        if self.levels or self.rules:
+            what = "levels" if self.levels else "rules"
+            raise ValueError(f"Actionable({what}=...) needs to know the columns: pass schema=Schema.infer(X) as well.")
+        return self
 
 
 def _interval(column: Column, interval: Any) -> tuple[float, float]:
@@ -112,7 +180,8 @@ def _word(way: int) -> str:
     return {FIXED: "immutable", UP: "increase", DOWN: "decrease"}[int(way)]
 
 
-def _position(column: Column, dim: int, names: Sequence[Column] | None) -> int:
+def position(column: Column, dim: int, names: Sequence[Column] | None) -> int:
+    """Where a column stands that is given by name or position."""
     if names is not None and column in names:
         return list(names).index(column)
     if isinstance(column, int | np.integer) and not isinstance(column, bool):

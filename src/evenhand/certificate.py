@@ -25,7 +25,8 @@ from evenhand.distances import FloatArray
 from evenhand.exact import GUARD, RegionExplainer
 from evenhand.explainer import Explainer, Flip, check_explainer, people_of
 from evenhand.markup import framed
-from evenhand.projection import CHUNK, Projection, Status, as_table, in_chunks
+from evenhand.models import MixedView, refuse_levels
+from evenhand.projection import CHUNK, Projection, Status, in_chunks
 
 ROUNDING = 1e-11  # of a cost, below which a gap does not tell how exact a point is
 TIE = 1e-9  # a relative difference of costs that counts as none
@@ -182,6 +183,8 @@ def certify(
     array([0.1])
     """
     check_explainer(explainer)
+    if isinstance(explainer.view, MixedView):
+        raise refuse_levels("certify")
     if not isinstance(explainer, RegionExplainer):
         raise TypeError(
             f"certify needs a method that projects onto regions (Closest, Plausible, Steady), got "
@@ -194,7 +197,7 @@ def certify(
             "moves with the person. Use bounds or immutable instead, or measure with instability() or worst_case()."
         )
     view = explainer.view
-    table = as_table(view.columns(X), view.n_features)
+    table = view.read(X)
     base = explainer.explain(X, target, random_state=random_state, n_jobs=n_jobs)
     aim = view.positions(np.where(base.valid, base.target, view.classes[0]))
     told = np.asarray(base.counterfactual if not isinstance(X, pd.DataFrame) else view.columns(base.counterfactual))

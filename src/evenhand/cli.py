@@ -1,4 +1,4 @@
-"""The command line: ``evenhand reproduce`` and ``evenhand study FILE.toml``."""
+"""The command line: evenhand reproduce, and evenhand study FILE.toml."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ def reproduce(
     seed: Seed = None,
     cluster: Cluster = None,
 ) -> None:
-    """Run the evaluation of Artelt et al. 2021, and put every published number next to ours on one page."""
+    """Run the evaluation of the founding paper (Artelt 2021), and put every published number next to ours on one page.
+
+    Parts for --only: table1, curse, masking, sensitivity, theorems.
+    """
     console = Console(stderr=True)
     try:
         for name in only or []:

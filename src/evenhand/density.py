@@ -115,7 +115,7 @@ class HighDensity:
                 missing[name] = found
                 continue
             # "lower" is the value of a point: one between two points would leave too few of them inside.
-            reached = _weighted_log_densities(found, own).max(axis=1)
+            reached = weighted_log_densities(found, own).max(axis=1)
             log_threshold = np.quantile(reached, self.quantile, method="lower") - _SLACK
             mixtures[name], thresholds[name] = found, float(log_threshold)
         return ClassDensities(mixtures, thresholds, missing)
@@ -179,7 +179,7 @@ class ClassDensities:
     def region(self, label: object) -> Region:
         """Where `label` is dense: one piece, an ellipsoid, per component that reaches the threshold."""
         mixture = self._mixture(label)
-        squares = 2.0 * (_log_peaks(mixture) - self.thresholds[label])
+        squares = 2.0 * (log_peaks(mixture) - self.thresholds[label])
         parts = zip(squares, mixture.means_, mixture.precisions_cholesky_, strict=True)
         ellipsoids = [Ellipsoid(P.T, mean @ P, float(np.sqrt(r2))) for r2, mean, P in parts if r2 >= 0]
         assert ellipsoids  # the threshold lies below a value that one component attains
@@ -205,18 +205,18 @@ class ClassDensities:
         )
 
 
-def _log_peaks(mixture: GaussianMixture) -> FloatArray:
+def log_peaks(mixture: GaussianMixture) -> FloatArray:
     """Log of each component's weighted density at its own mean."""
     diagonals = np.diagonal(mixture.precisions_cholesky_, axis1=1, axis2=2)
     constant = 0.5 * diagonals.shape[1] * np.log(2.0 * np.pi)
     return np.asarray(np.log(mixture.weights_) + np.log(diagonals).sum(axis=1) - constant)
 
 
-def _weighted_log_densities(mixture: GaussianMixture, points: FloatArray) -> FloatArray:
+def weighted_log_densities(mixture: GaussianMixture, points: FloatArray) -> FloatArray:
     """Array (n, k) of log w_k + log N_k(z)."""
     parts = zip(mixture.means_, mixture.precisions_cholesky_, strict=True)
     squares = [np.sum(((points - mean) @ P) ** 2, axis=1) for mean, P in parts]
-    return np.asarray(_log_peaks(mixture) - 0.5 * np.column_stack(squares))
+    return np.asarray(log_peaks(mixture) - 0.5 * np.column_stack(squares))
 
 
 def _rescaled(mixture: GaussianMixture, centre: FloatArray, scale: FloatArray) -> GaussianMixture:

@@ -12,14 +12,15 @@ import pandas as pd
 
 from evenhand.distances import Distance, FloatArray
 from evenhand.explainer import LARGEST, Answers, Explainer, Flip, people_of
+from evenhand.models import MixedView
+from evenhand.noise import bound
 from evenhand.perturbations import Neighbor, Perturbation, learned, perturbed
-from evenhand.projection import CHUNK, VALID, Progress, Status, as_table
+from evenhand.projection import CHUNK, VALID, Progress, Status
 from evenhand.randomness import Streams, identities, seed_of
 from evenhand.targets import read_targets
 
 BLOCK = 128  # draws that share a stream of random numbers
 IN_CACHE = 65_536  # numbers to measure at a time
-CHANGED = 1e-9  # a feature whose change is a smaller part of it has not changed
 MEASURES = ("distance", "change_distance", "cost_gap", "jaccard", "amplification", "input_distance")
 
 
@@ -73,13 +74,15 @@ class Experiment:
         view = explainer.view
         self.explainer, self.on_flip, self.n_jobs = explainer, on_flip, n_jobs
         self.distance = _checked(distance)
-        self.X = as_table(view.columns(X), view.n_features)
+        self.X = view.read(X)
         self.index = people_of(X)
         self.seed = seed_of(random_state)
         self.streams, self.who = Streams(self.seed), identities(self.index)
-        if view.feature_names is not None and isinstance(perturbation, Neighbor):
+        if isinstance(view, MixedView):
+            perturbation = bound(perturbation, view.schema)
+        elif view.feature_names is not None and isinstance(perturbation, Neighbor):
             perturbation = perturbation.in_order(view.feature_names)
-        known = self.X if reference is None else as_table(view.columns(reference), view.n_features)
+        known = self.X if reference is None else view.read(reference)
         known = known[np.isfinite(known).all(axis=1)]
         if reference is None and len(known) == 1 and hasattr(perturbation, "fit") and len(self.X):
             fitted = learned(perturbation, known)
@@ -200,7 +203,8 @@ class Experiment:
             whole = np.ascontiguousarray(np.broadcast_to(a[:, None], b.shape)).reshape(-1, dim)
             return self.distance(whole, b.reshape(-1, dim)).reshape(shape)
 
-        told0, told = cf0 - x0, points - moved
+        view = self.explainer.view
+        (told0, changed0), (told, changed) = view.change(x0, cf0), view.change(moved, points)
         valid = ~np.isnan(points[:, :, 0])
         if not valid.all():  # a user's own distance need not know NaN
             points, told = np.where(valid[:, :, None], points, 0.0), np.where(valid[:, :, None], told, 0.0)
@@ -208,7 +212,7 @@ class Experiment:
         distance = np.where(valid, between(cf0, points), np.nan)
         found.input_distance[some], found.distance[some] = inputs, distance
         found.change_distance[some] = np.where(valid, between(told0, told), np.nan)
-        overlap = _overlap(_changed(x0, told0)[:, None], _changed(moved, told))
+        overlap = _overlap(changed0[:, None], changed)
         found.jaccard[some] = np.where(valid, overlap, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is undefined and stays NaN
             found.amplification[some] = distance / inputs
@@ -272,14 +276,6 @@ def _no_draws(n: int, draws: int) -> Draws:
         np.full((n, draws), Status.MISSING.value, dtype="<U11"),
         *nothing,
     )
-
-
-def _changed(x: FloatArray, told: FloatArray) -> npt.NDArray[np.bool_]:
-    """Which features people are told to change, up to rounding."""
-    size = np.abs(told)
-    room = np.maximum(CHANGED * np.abs(x), 1e-12 * size.max(axis=-1, initial=0.0, keepdims=True))
-    changed: npt.NDArray[np.bool_] = size > room
-    return changed
 
 
 def _overlap(a: npt.NDArray[np.bool_], b: npt.NDArray[np.bool_]) -> FloatArray:

@@ -11,7 +11,7 @@ import pandas as pd
 from evenhand.distances import Cost, FloatArray
 from evenhand.explanations import Explanations, Table
 from evenhand.models import Predictor
-from evenhand.projection import ACCURATE, CHUNK, VALID, Progress, Status, as_table, count_jobs, in_chunks
+from evenhand.projection import ACCURATE, CHUNK, VALID, Progress, Status, count_jobs, in_chunks
 from evenhand.targets import ANY_OTHER, aims, read_targets
 
 TIE = 1e-9
@@ -89,11 +89,11 @@ class Explainer:
         -------
         Explanations
         """
-        table = as_table(self.view.columns(X), self.view.n_features)
+        table = self.view.read(X)
         goal = read_targets(target, self.view, people_of(X), random_state)
         found = self.answer(table, goal, n_jobs=n_jobs, chunk_size=chunk_size, progress=progress)
         return Explanations(
-            factual=self.like(X, table),
+            factual=self.given(X, table),
             counterfactual=self.like(X, found.points),
             target=self.labels(found.label),
             cost=found.cost,
@@ -196,6 +196,10 @@ class Explainer:
             return np.zeros(0, dtype=bool)
         confirmed: npt.NDArray[np.bool_] = self.view.positions(self.view.predict(points)) == k
         return confirmed
+
+    def given(self, X: Any, table: FloatArray) -> Table:
+        """The people who are explained."""
+        return self.like(X, table)
 
     def like(self, X: Any, table: FloatArray) -> Table:
         """Numbers in the model's columns, in the form in which the table `X` was given."""

@@ -38,6 +38,8 @@ class Explanations:
         A :class:`Status` per person; :attr:`reason` says it in words.
     valid : array of shape (n,)
         Whether the model's own ``predict`` returns the target for the counterfactual.
+    note : array of shape (n,), optional
+        What is known beyond the status of people without a counterfactual; empty where there is nothing.
     """
 
     factual: Table
@@ -47,20 +49,29 @@ class Explanations:
     gap: FloatArray
     status: npt.NDArray[np.str_]
     valid: npt.NDArray[np.bool_]
+    note: npt.NDArray[Any] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.note is None:
+            object.__setattr__(self, "note", np.full(len(self.cost), "", dtype=object))
 
     def __len__(self) -> int:
         return len(self.cost)
 
     @property
     def changes(self) -> Table:
-        """The change per feature: counterfactual minus factual."""
+        """The change per feature: counterfactual minus factual; levels as ``"car -> house"``, None where they stay."""
+        if not isinstance(self.factual, np.ndarray):
+            before, after = self._frame(self.factual), self._frame(self.counterfactual)
+            return pd.DataFrame({name: _change(before[name], after[name]) for name in before}, index=before.index)
         return self.counterfactual - self.factual
 
     @property
     def reason(self) -> npt.NDArray[np.str_]:
         """The status of each person as a sentence."""
         reasons = {status: status.reason for status in Status}
-        return np.array([reasons[Status(status)] for status in self.status], dtype=np.str_)
+        found = np.array([reasons[Status(status)] for status in self.status], dtype=object)
+        return np.where(self.note != "", self.note, found).astype(np.str_)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per person: the outcome, then the counterfactual under the features' own names.
@@ -83,10 +94,10 @@ class Explanations:
     def describe(self, row: int) -> str:
         """What one person is told, in words: ``income: 1200 -> 1500; debt: 300 -> 250``."""
         if not self.valid[row]:
-            return Status(self.status[row]).reason
+            return str(self.reason[row])
         before, after = (self._frame(table).iloc[row] for table in (self.factual, self.counterfactual))
         columns = zip(before.index, before.to_numpy(), after.to_numpy(), strict=True)
-        moved = [f"{name}: {is_now:.4g} -> {would_be:.4g}" for name, is_now, would_be in columns if is_now != would_be]
+        moved = [f"{name}: {_told(is_now, would_be)}" for name, is_now, would_be in columns if _other(is_now, would_be)]
         return "; ".join(moved) if moved else Status(self.status[row]).reason
 
     def __repr__(self) -> str:
@@ -114,4 +125,33 @@ class Explanations:
     def _frame(table: Table) -> pd.DataFrame:
         if isinstance(table, pd.DataFrame):
             return table
+        if hasattr(table, "to_pandas"):
+            frame: pd.DataFrame = table.to_pandas()
+            return frame
         return pd.DataFrame(table, columns=[f"x{j}" for j in range(table.shape[1])])
+
+
+def _change(before: pd.Series[Any], after: pd.Series[Any]) -> Any:
+    if pd.api.types.is_numeric_dtype(before.dtype) and not pd.api.types.is_bool_dtype(before.dtype):
+        return after - before
+    pairs = zip(before.astype(object), after.astype(object), strict=True)
+    return [_told(is_now, then) if _other(is_now, then) else None for is_now, then in pairs]
+
+
+def _told(before: Any, after: Any) -> str:
+    """Both values, with as many digits as it takes to tell them apart."""
+    for digits in (4, 6, 9, 17):
+        words = _word(before, digits), _word(after, digits)
+        if words[0] != words[1]:
+            break
+    return f"{words[0]} -> {words[1]}"
+
+
+def _word(value: Any, digits: int) -> str:
+    is_word = isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number)
+    return "missing" if bool(pd.isna(value)) else str(value) if is_word else f"{float(value):.{digits}g}"
+
+
+def _other(a: Any, b: Any) -> bool:
+    """Whether two values differ; missing is missing."""
+    return bool(a != b) if not (pd.isna(a) or pd.isna(b)) else bool(pd.isna(a) != pd.isna(b))

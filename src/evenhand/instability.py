@@ -15,6 +15,7 @@ from evenhand.distances import L1, L2, Distance, as_distance, fitting
 from evenhand.draws import MEASURES, Experiment
 from evenhand.explainer import Explainer, Flip, check_explainer
 from evenhand.markup import framed
+from evenhand.models import MixedView
 from evenhand.perturbations import Perturbation
 from evenhand.projection import CHUNK, VALID, Progress, Status
 from evenhand.stats import Interval, cluster_bootstrap
@@ -274,7 +275,9 @@ def instability(
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
     apart = as_distance(distance)
-    if isinstance(apart, L1 | L2):
+    if isinstance(explainer.view, MixedView):
+        apart = _over_levels(distance, explainer)
+    elif isinstance(apart, L1 | L2):
         apart = fitting(apart, explainer.view.n_features, explainer.view.feature_names)
     run = Experiment(explainer, X, perturbation, target, apart, on_flip, random_state, n_jobs, reference)
     count = min(PILOT, max_draws) if automatic else int(draws)
@@ -290,6 +293,18 @@ def instability(
         # The width falls with the root of the number of draws; a tenth more, because it was estimated.
         wanted = 1.1 * count * (width / (tolerance * mean)) ** 2 if mean > 0 else np.inf
         count = int(min(max(wanted, count + 1), max_draws))
+
+
+def _over_levels(distance: Distance | str, explainer: Explainer) -> Distance:
+    """The distance of a table with levels: the explainer's own, or a user's function of encoded rows."""
+    if distance == "l1":
+        return explainer.cost
+    if isinstance(distance, str | L1 | L2):
+        raise ValueError(
+            f'People with levels have no distance {distance!r}: use "l1", which is Gower with the weights of the '
+            "schema, Gower(another_schema), or a function of encoded rows (A, B) -> (n,)."
+        )
+    return as_distance(distance)
 
 
 def _one_seed(seeds: list[int | tuple[int, ...]]) -> int | tuple[int, ...]:

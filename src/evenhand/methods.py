@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from evenhand import mixed
 from evenhand.actionable import Actionable
 from evenhand.density import HighDensity
 from evenhand.distances import Cost, FloatArray, fitting
 from evenhand.exact import RegionExplainer
-from evenhand.models import ModelView, view
-from evenhand.projection import as_table
+from evenhand.mixed import MixedExplainer
+from evenhand.models import ModelView, has_encoders, view
+from evenhand.schema import Schema
 from evenhand.sets import Region
 
 Check = Callable[[FloatArray, int], npt.NDArray[np.bool_]]
@@ -35,6 +37,11 @@ class Closest:
         (a leaf, a cell) keeps it from its own sides, also where its neighbour has the same label.
     actionable : Actionable, optional
         What a person can change; everything if left out.
+    schema : Schema, optional
+        What the columns of a raw table are: levels, steps, numbers. Inferred from the data if the model has encoders;
+        the cost is then Gower's, ``"l1"`` with the weights of the schema.
+    max_nodes : int
+        For tables with levels or steps: where the search for one person stops, and the answer carries its gap.
 
     Examples
     --------
@@ -49,9 +56,17 @@ class Closest:
     cost: Cost | str = "l1"
     margin: float = 0.0
     actionable: Actionable | None = None
+    schema: Schema | None = None
+    max_nodes: int = 10_000
 
-    def fit(self, model: Any, X: Any = None, y: Any = None) -> RegionExplainer:  # noqa: ARG002 - one interface for all methods
-        """Prepare explanations of a fitted model; `X` only serves to know column names."""
+    def fit(self, model: Any, X: Any = None, y: Any = None) -> RegionExplainer | MixedExplainer:
+        """Prepare explanations of a fitted model.
+
+        `X` only serves to know column names, unless the model takes raw tables with levels: then a DataFrame is needed,
+        to learn what they look like.
+        """
+        if self.schema is not None or has_encoders(model):
+            return _mixed(self, model, X, y)
         seen = view(model)
         return build(self, seen, X, lambda k: decision(self, seen, k), whole=self.margin == 0)
 
@@ -64,8 +79,9 @@ class Plausible:
     ----------
     density : HighDensity
         What counts as plausible.
-    cost, margin, actionable
-        As for :class:`Closest`; the margin is kept from the decision boundary.
+    cost, margin, actionable, schema, max_nodes
+        As for :class:`Closest`; the margin is kept from the decision boundary. With a schema the density is that of
+        the numbers, as a mixture, times the frequencies of the levels, all in the target class.
 
     Notes
     -----
@@ -87,8 +103,10 @@ class Plausible:
     cost: Cost | str = "l1"
     margin: float = 0.0
     actionable: Actionable | None = None
+    schema: Schema | None = None
+    max_nodes: int = 10_000
 
-    def fit(self, model: Any, X: Any = None, y: Any = None) -> RegionExplainer:
+    def fit(self, model: Any, X: Any = None, y: Any = None) -> RegionExplainer | MixedExplainer:
         """Fit the density of each class.
 
         Parameters
@@ -102,6 +120,8 @@ class Plausible:
         """
         if X is None:
             raise ValueError("Plausible needs training data to know where people are: fit(model, X, y).")
+        if self.schema is not None or has_encoders(model):
+            return _mixed(self, model, X, y, self.density)
         seen = view(model)
         dense, check = plausibility(self.density, seen, X, y)
         return build(self, seen, X, lambda k: decision(self, seen, k) & dense(k), check)
@@ -109,7 +129,7 @@ class Plausible:
 
 def plausibility(density: HighDensity, seen: ModelView, X: Any, y: Any) -> tuple[Callable[[int], Region], Check]:
     """Where each label is dense, in raw inputs, and a check of single points against the density itself."""
-    table = as_table(seen.columns(X), seen.n_features)
+    table = seen.read(X)
     labels = seen.predict(table) if y is None else np.asarray(y)
     fitted = density.fit(seen.encode(table), labels, seen.classes)
 
@@ -122,6 +142,22 @@ def plausibility(density: HighDensity, seen: ModelView, X: Any, y: Any) -> tuple
         return dense
 
     return region, check
+
+
+def _mixed(
+    method: Closest | Plausible, model: Any, X: Any, y: Any, density: HighDensity | None = None
+) -> MixedExplainer:
+    return mixed.explainer(
+        model,
+        X,
+        y,
+        cost=method.cost,
+        margin=method.margin,
+        actionable=method.actionable,
+        schema=method.schema,
+        max_nodes=method.max_nodes,
+        density=density,
+    )
 
 
 class _Method(Protocol):
@@ -158,7 +194,7 @@ def build(
     names = seen.feature_names
     if names is None and isinstance(X, pd.DataFrame):
         names = tuple(X.columns)
-    actionable = Actionable() if method.actionable is None else method.actionable
+    actionable = Actionable() if method.actionable is None else method.actionable.plain()
     limits = actionable.limits(seen.n_features, names)
     cost = fitting(method.cost, seen.n_features, names)
     return RegionExplainer(seen, cost, region, limits, check, whole)

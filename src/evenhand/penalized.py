@@ -16,7 +16,7 @@ from evenhand.actionable import FIXED, Actionable, Limits
 from evenhand.distances import Cost, FloatArray, fitting
 from evenhand.explainer import Answers, Explainer, unanswered
 from evenhand.models import Predictor, blackbox
-from evenhand.projection import Status, as_table
+from evenhand.projection import Status
 
 Loss = Callable[[FloatArray, int], FloatArray]
 HALVINGS = 40  # of the line from a counterfactual to the person: to one part in 10^12
@@ -260,7 +260,7 @@ class Penalized:
         seen = blackbox(model, X)
         if len(seen.classes) < 2:
             raise ValueError(f"The model knows one label only ({seen.classes[0]!r}): there is nothing to change to.")
-        table = as_table(seen.columns(X), seen.n_features)
+        table = seen.read(X)
         table = table[np.isfinite(table).all(axis=1)]
         if not len(table):
             raise ValueError("Penalized needs at least one row of training data without missing values.")

@@ -13,8 +13,8 @@ from evenhand.density import HighDensity
 from evenhand.distances import Cost, FloatArray, as_cost
 from evenhand.exact import GUARD, RegionExplainer
 from evenhand.methods import build, decision, plausibility
-from evenhand.models import view
-from evenhand.projection import Projector, as_table
+from evenhand.models import has_encoders, refuse_levels, view
+from evenhand.projection import Projector
 from evenhand.sets import ConvexSet, Region
 
 SOLVES = 200_000  # roughly how many projections the choice of the pieces may take
@@ -94,6 +94,8 @@ class Steady:
             raise ValueError(
                 'Steady needs an l2 cost ("l2" or L2(...)): projections in l1 can move further than people.'
             )
+        if has_encoders(model):
+            raise refuse_levels("Steady")
         seen = view(model)
         dense, check = (None, None) if self.density is None else plausibility(self.density, seen, X, y)
 
@@ -107,7 +109,7 @@ class Steady:
                 "Steady cannot promise anything with columns that may only increase or only decrease: what a person "
                 "may do then moves with the person. Use bounds or immutable instead."
             )
-        table = as_table(seen.columns(X), seen.n_features)
+        table = seen.read(X)
         table = table[np.isfinite(table).all(axis=1)]
         if not len(table):
             raise ValueError("Steady needs at least one row of training data without missing values.")

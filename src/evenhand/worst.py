@@ -17,7 +17,7 @@ from evenhand.exact import GUARD, RegionExplainer
 from evenhand.explainer import Explainer, Flip, check_explainer, people_of
 from evenhand.explanations import Explanations
 from evenhand.markup import framed
-from evenhand.projection import as_table
+from evenhand.models import MixedView, refuse_levels
 from evenhand.randomness import Streams, identities, seed_of
 
 SHRINK = 0.6  # of the step after a round without progress
@@ -107,12 +107,14 @@ def worst_case(
     True
     """
     check_explainer(explainer)
+    if isinstance(explainer.view, MixedView):
+        raise refuse_levels("worst_case")
     if on_flip not in ("swap", "keep", "skip"):
         raise ValueError(f'on_flip must be "swap", "keep" or "skip", got {on_flip!r}.')
     if restarts < 1 or rounds < 0:
         raise ValueError(f"restarts must be >= 1 and rounds >= 0, got {restarts} and {rounds}.")
     view = explainer.view
-    table = as_table(view.columns(X), view.n_features)
+    table = view.read(X)
     size = np.asarray(radius, dtype=np.float64)
     if size.shape not in ((), (len(table),)) or not (np.isfinite(size) & (size > 0)).all():
         raise ValueError(f"radius must be a finite number > 0, or one per person ({len(table)}); got {radius!r}.")
@@ -121,7 +123,7 @@ def worst_case(
     original = explainer.explain(X, target, random_state=seed, n_jobs=n_jobs)
     rows = np.flatnonzero(original.valid)
     whole = np.broadcast_to(size, (len(table),))
-    told = as_table(view.columns(original.counterfactual), view.n_features)
+    told = view.read(original.counterfactual)
     search = _Search(explainer, table[rows], whole[rows], told[rows], original.target[rows], on_flip, n_jobs)
     streams, who = Streams(seed), identities(index)[rows]
     if not len(rows):

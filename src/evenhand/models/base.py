@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.distances import FloatArray
+from evenhand.projection import as_table
 from evenhand.sets import Affine, Region
 
 SUPPORTED = (
@@ -20,6 +21,9 @@ SUPPORTED = (
     "LinearDiscriminantAnalysis), DecisionTreeClassifier, GLVQ, GMLVQ, NearestCentroid, "
     "KNeighborsClassifier(n_neighbors=1), and a Pipeline that ends in one of them"
 )
+
+
+CHANGED = 1e-9  # a feature whose change is a smaller part of it has not changed
 
 
 class Predictor:
@@ -72,6 +76,17 @@ class Predictor:
                 f"Unknown: {', '.join(extra) or 'none'}. The model was fitted with: {fitted_with}."
             )
         return X[list(self.feature_names)]
+
+    def read(self, X: Any) -> FloatArray:
+        """People as rows of numbers, in the model's order of columns."""
+        return as_table(self.columns(X), self.n_features)
+
+    def change(self, x: FloatArray, cf: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """What people are told, and which columns change: a smaller part than rounding has not changed."""
+        told = cf - x
+        size = np.abs(told)
+        room = np.maximum(CHANGED * np.abs(x), 1e-12 * size.max(axis=-1, initial=0.0, keepdims=True))
+        return told, size > room
 
     def positions(self, labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Position in `classes` of each label; -1 for one that the model does not know."""

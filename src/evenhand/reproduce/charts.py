@@ -22,6 +22,7 @@ LIGHT = {
 METHODS = ["closest", "plausible", "steady"]
 DASHES = {"closest": [1, 0], "plausible": [9, 3], "steady": [2, 2]}
 MODELS = {"softmax": "softmax regression", "tree": "decision tree", "glvq": "GLVQ"}
+SHORT = {"softmax": "softmax", "tree": "tree", "glvq": "GLVQ"}
 DATA = {"wine": "Wine", "breast_cancer": "Breast cancer", "digits": "Digits"}
 # Losses of plausible in orange, wins in blue, in five steps: the number itself is in the cell.
 STEPS = [0.5, 0.95, 1.05, 2.0]
@@ -131,7 +132,7 @@ def sensitivity(table: pd.DataFrame) -> Any:
         f"{'std' if scale == 'standardised' else 'raw'} {cost} {flip}"
         for scale, cost, flip in zip(part["scale"], part["cost"], part["on_flip"], strict=True)
     ]
-    part["cell"] = [f"{DATA[d]}, {MODELS[m].split()[0]}" for d, m in zip(part["data"], part["model"], strict=True)]
+    part["cell"] = [f"{DATA[d]}, {SHORT[m]}" for d, m in zip(part["data"], part["model"], strict=True)]
     part["label"] = [f"{value:.2f}" for value in part["ratio"]]
     settings, cells = list(dict.fromkeys(part["setting"])), list(dict.fromkeys(part["cell"]))
     base = alt.Chart(part).encode(

@@ -12,6 +12,8 @@ import pandas as pd
 from evenhand.reproduce import charts
 from evenhand.reproduce.results import CLOSE
 
+SAME = 1e-6  # medians that differ by a smaller part are the same: what is left is rounding
+
 
 def findings(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     """What the numbers say, as data: counts, shares, and the cells that stand out."""
@@ -57,7 +59,7 @@ def _cell(row: Any) -> str:
 
 def _masking(table: pd.DataFrame) -> dict[str, Any]:
     wide = table.pivot_table(index=["data", "model", "features"], columns="method", values="median", sort=False)
-    wins = (wide["plausible"] < wide["closest"]).groupby(level="data", sort=False).mean()
+    wins = (wide["closest"] - wide["plausible"] > SAME * (1 + wide["closest"])).groupby(level="data", sort=False).mean()
     softmax = wide["closest"].xs("softmax", level="model").groupby(level="data", sort=False)
     first, last = softmax.first(), softmax.last()
     return {
@@ -68,14 +70,15 @@ def _masking(table: pd.DataFrame) -> dict[str, Any]:
 
 def _sensitivity(table: pd.DataFrame) -> dict[str, Any]:
     plausible, steady = (table[table["method"] == method] for method in ("plausible", "steady"))
-    wins = plausible["ratio"] < 1
+    wins = plausible["ratio"] < 1 - SAME
     by = plausible.assign(wins=wins).groupby(["scale", "cost"], sort=False)["wins"].agg(["sum", "count"])
     return {
         "settings": len(plausible),
         "plausible_wins": int(wins.sum()),
         "by": {" ".join(name): [int(won), int(of)] for name, won, of in by.itertuples()},
         "losses": [_cell(row) + f" ({row.scale}, {row.cost}, {row.on_flip})" for row in plausible[~wins].itertuples()],
-        "steady_wins": int((steady["ratio"] < 1).sum()),
+        "steady_wins": int((steady["ratio"] < 1 - SAME).sum()),
+        "steady_ties": int(((steady["ratio"] - 1).abs() <= SAME).sum()),
         "steady_settings": len(steady),
         "steady_price": float(steady["price"].median()) if len(steady) else None,
         "plausible_price": float(plausible["price"].median()),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import resource
 import sys
 import time
 import tomllib
@@ -90,7 +89,7 @@ def reproduce(study: Study, outcome: Outcome | None, out: Path, only: tuple[str,
         (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
         (folder / f"{name}.png").write_bytes(png)
     summary = page.findings(tables)
-    summary["run"] = _run(study, outcome, time.perf_counter() - began)
+    summary["run"] = _run(study, outcome, time.perf_counter() - began) | {"only": list(only)}
     (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     (out / "report.html").write_text(page.render(tables, figures, summary), encoding="utf-8")
     return summary
@@ -99,8 +98,6 @@ def reproduce(study: Study, outcome: Outcome | None, out: Path, only: tuple[str,
 def _run(study: Study, outcome: Outcome | None, seconds: float) -> dict[str, Any]:
     """How it was run: what somebody else needs to get the same numbers."""
     keys = sorted({cell.hash("") for cell in outcome.tables}) if outcome is not None else []
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-
     return {
         "seed": study.seed,
         "folds": study.folds,
@@ -108,7 +105,6 @@ def _run(study: Study, outcome: Outcome | None, seconds: float) -> dict[str, Any
         "reused": outcome.reused if outcome is not None else 0,
         "counterfactuals": outcome.explained if outcome is not None else 0,
         "seconds": round((outcome.seconds if outcome is not None else 0.0) + seconds, 1),
-        "peak_memory_gb": round(peak * 1024 / 1e9, 2),
         "configuration": hashlib.sha256("".join(keys).encode()).hexdigest()[:16],
         "versions": {"evenhand": metadata.version("evenhand"), "python": platform.python_version()}
         | {name: metadata.version(name) for name in VERSIONS},

@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import shuffle
 
 from evenhand.distances import FloatArray
-from evenhand.study.spec import DataSpec, StudyError
+from evenhand.study.spec import DataSpec, ExperimentSpec, Study, StudyError
 
 _LOADERS = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris}
 
@@ -53,11 +53,22 @@ def load(spec: DataSpec, dim: int | None, folder: Path) -> tuple[FloatArray, npt
 
 def _from_file(spec: DataSpec, folder: Path) -> tuple[FloatArray, npt.NDArray[Any]]:
     path = folder / spec.source
-    frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
     where = f"data.{spec.name}"
+    try:
+        frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    except (ValueError, OSError) as error:  # of pandas and pyarrow: empty, ragged, of another encoding, no Parquet
+        raise StudyError(f"{where}.source: {path.name} cannot be read: {error}") from None
+    if not len(frame):
+        raise StudyError(f"{where}.source: {path.name} has no rows.")
     if spec.label not in frame.columns:
         raise StudyError(f"{where}.label: {path.name} has no column {spec.label!r}; it has {', '.join(frame.columns)}.")
-    features = frame.drop(columns=[spec.label])
+    features, labels = frame.drop(columns=[spec.label]), frame[spec.label]
+    if labels.isna().any():
+        raise StudyError(f"{where}.label: {int(labels.isna().sum())} rows of {path.name} have no label.")
+    if features.shape[1] == 0:
+        raise StudyError(f"{where}: {path.name} has no column besides the label.")
+    if pd.api.types.is_float_dtype(labels.dtype) and not (labels == labels.round()).all():
+        raise StudyError(f"{where}.label: {spec.label!r} holds fractions such as {labels.iloc[0]!r}, not labels.")
     wrong = [str(name) for name, kind in features.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
     if wrong:
         raise StudyError(f"{where}: the columns {', '.join(wrong)} of {path.name} are not numeric.")
@@ -65,7 +76,46 @@ def _from_file(spec: DataSpec, folder: Path) -> tuple[FloatArray, npt.NDArray[An
     if not np.isfinite(table).all():
         bad = int((~np.isfinite(table).all(axis=1)).sum())
         raise StudyError(f"{where}: {bad} rows of {path.name} have missing or infinite values; drop or fill them.")
-    return table, frame[spec.label].to_numpy()
+    return table, labels.to_numpy()
+
+
+def check_data(study: Study, only: tuple[str, ...]) -> None:
+    """Refuse what a table cannot give, before anything runs: too few rows, columns, labels."""
+    for experiment in study.experiments:
+        if only and experiment.name not in only:
+            continue
+        for name in experiment.data:
+            spec = study.data[name]
+            for dim in spec.dim if spec.source == "blobs" else (None,):
+                _check_table(spec, dim, experiment, study)
+
+
+def _check_table(spec: DataSpec, dim: int | None, experiment: ExperimentSpec, study: Study) -> None:
+    X, y = load(spec, dim, study.folder)
+    where, (n, features) = f"data.{spec.name}", X.shape
+    training = n - -(-n // study.folds)
+    if training < 2 or n < study.folds:
+        raise StudyError(f"{where} has {n} rows, too few for folds = {study.folds}.")
+    for number in range(study.folds):
+        fold = fold_of(spec, dim, "raw", study.folds, number, study.folder)
+        if len(np.unique(fold.y_train)) < 2:
+            raise StudyError(f"{where}: fold {number} has one label only for training, {fold.y_train[0]!r}.")
+        alone = [label for label in np.unique(y) if (fold.y_train == label).sum() < 2]
+        if alone and any(study.methods[m].kind == "plausible" for m in experiment.methods):
+            raise StudyError(
+                f"{where}: fold {number} has fewer than two people of the label {alone[0]!r} for training, and a "
+                "density needs two. Use fewer folds, or leave the label out."
+            )
+    if spec.pca is not None and spec.pca > min(features, training):
+        raise StudyError(f"{where}.pca must be at most {min(features, training)} here, got {spec.pca}.")
+    for name in experiment.perturbations:
+        perturbation = study.perturbations[name]
+        if perturbation.kind == "mask" and not isinstance(perturbation.features, str):
+            most = max(perturbation.features)
+            if most > features:
+                raise StudyError(f"perturbations.{name}.features: {where} has {features} columns, fewer than {most}.")
+        if perturbation.kind == "neighbor" and perturbation.k >= training:
+            raise StudyError(f"perturbations.{name}.k must be below {training} with {where}, got {perturbation.k}.")
 
 
 def fold_of(spec: DataSpec, dim: int | None, scale: str, folds: int, number: int, folder: Path) -> Fold:

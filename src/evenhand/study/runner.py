@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -12,11 +13,13 @@ from typing import Any
 import joblib
 import pandas as pd
 from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
+from threadpoolctl import threadpool_limits
 
+from evenhand.density import ClassDensities
 from evenhand.projection import compile_kernels
 from evenhand.study import checkpoints
 from evenhand.study.cells import Cell, Densities, expand, fit_density, run
-from evenhand.study.data import load
+from evenhand.study.data import check_data, load
 from evenhand.study.spec import Study
 
 ATTEMPTS = 3  # a worker that dies is replaced; a cell that keeps killing its worker is not tried forever
@@ -96,8 +99,7 @@ def run_study(
     began = time.perf_counter()
     cells = expand(study, only)
     folder = out.resolve() / "cells"
-    for spec in dict.fromkeys(cell.data for cell in cells):
-        load(spec, spec.dim[0], study.folder)  # what is wrong with a file is said before anything runs
+    check_data(study, only)  # what is wrong with a table is said before anything runs
     keys = {cell: cell.hash(version) for cell in cells}
     alike: dict[str, list[Cell]] = {}  # the same cell may be in several experiments: it is run and read once
     for cell in cells:
@@ -179,7 +181,7 @@ def _parallel(
         # Of the cells that share a density the first will do, so it is the last to be entered here.
         needed = {cell.density: cell for group in tasks for cell in reversed(group) if cell.density is not None}
         first = [joblib.delayed(compile_kernels)()]
-        first += [joblib.delayed(fit_density)(cell, data_folder) for cell in needed.values()]
+        first += [joblib.delayed(_density)(cell, data_folder) for cell in needed.values()]
         densities: Densities = dict(zip(needed, joblib.Parallel(batch_size=1)(first)[1:], strict=True))
         # A task is a group of cells, whose data and models its worker then has at hand.
         calls = (
@@ -189,6 +191,7 @@ def _parallel(
                 {cell.density: densities[cell.density] for cell in group if cell.density is not None},
                 folder,
                 data_folder,
+                os.getpid(),
             )
             for group in tasks
         )
@@ -224,13 +227,25 @@ class _Both(AbstractContextManager[None]):
         self.client.close()
 
 
-def _work(group: list[Cell], keys: list[str], densities: Densities, folder: Path, data_folder: Path) -> list[Done]:
+def _density(cell: Cell, folder: Path) -> ClassDensities:
+    with threadpool_limits(1):
+        return fit_density(cell, folder)
+
+
+def _work(
+    group: list[Cell], keys: list[str], densities: Densities, folder: Path, data_folder: Path, parent: int
+) -> list[Done]:
     """Run a group of cells in a worker, each kept as soon as it is finished."""
     done = []
+    mine = os.getppid() == parent
     for cell, key in zip(group, keys, strict=True):
+        if mine and os.getppid() != parent:  # who asked for it was killed: its next run has the cells to itself
+            break
         began = time.perf_counter()
         path = checkpoints.path_of(cell, key, folder)
-        table, info = run(cell, data_folder, densities)
+        # One thread everywhere: sums of several threads are added up in another order, in the last digit.
+        with threadpool_limits(1):
+            table, info = run(cell, data_folder, densities)
         checkpoints.write(path, key, table, info)
         done.append(Done(cell, time.perf_counter() - began, info["explained"], False))
     return done

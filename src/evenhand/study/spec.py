@@ -24,10 +24,10 @@ def _whole(least: int) -> Callable[[Any], str]:
     return check
 
 
-def _number(least: float) -> Callable[[Any], str]:
+def _number(least: float, most: float = 1e12) -> Callable[[Any], str]:
     def check(value: Any) -> str:
-        good = isinstance(value, int | float) and not isinstance(value, bool) and value >= least
-        return "" if good else f"a number >= {least:g}"
+        good = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+        return "" if good else f"a number from {least:g} to {most:g}"
 
     return check
 
@@ -96,7 +96,7 @@ class MethodSpec:
     name: str
     kind: str = _key(_one_of("closest", "plausible", "steady"))
     components: tuple[int, ...] = _key(_list_of(_whole(1)), (1, 2, 3, 4, 5, 6, 7, 8, 9))
-    quantile: float = _key(_number(0), 0.5)
+    quantile: float = _key(_number(0, 1), 0.5)
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def _with_content(spec: DataSpec, folder: Path) -> DataSpec:
             f"{where}.source must be one of {', '.join(BUNDLED)}, blobs, or the path of a .csv or .parquet file; "
             f"got {spec.source!r}."
         )
-    if not (folder / spec.source).exists():
+    if not (folder / spec.source).is_file():
         raise StudyError(f"{where}.source: there is no file {folder / spec.source}.")
     if spec.label is None:
         raise StudyError(f"{where} has no 'label': name the column of {spec.source} that holds the labels.")

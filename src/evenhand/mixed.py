@@ -1,0 +1,556 @@
+"""Counterfactuals over numbers, steps and levels: exact, with a certificate, and valid as they are returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from evenhand.actionable import DOWN, FIXED, FREE, UP, Actionable, IfChanges, RisesWith, position
+from evenhand.density import HighDensity, log_peaks, weighted_log_densities
+from evenhand.distances import L1, Cost, FloatArray
+from evenhand.explainer import Answers, Explainer, unanswered
+from evenhand.explanations import Explanations
+from evenhand.models.encoders import MixedView, Piece, mixed_view, raw_piece
+from evenhand.projection import MixedProjector, Status
+from evenhand.projection.mixed import Columns, Density, Pieces, make_pieces
+from evenhand.schema import Gower, Schema, as_frame
+
+# How far from every constraint an answer stays, relative to the numbers that meet there.
+GUARDS = (1e-10, 1e-8, 1e-6, 1e-5)
+MOST_VARIANTS = 64
+CHUNK = 65536  # a pipeline with encoders takes a while to begin with
+
+
+@dataclass(frozen=True, eq=False)
+class LevelDensity:
+    """Where a label is dense: a mixture over the numbers times the frequencies of the levels."""
+
+    mixture: Any
+    frequency: FloatArray
+    threshold: float
+
+    def score(self, numbers: FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
+        """Log density of people, with the positions of their levels among all levels."""
+        total = self.frequency[rows].sum(axis=1)
+        if self.mixture is not None:
+            total = total + weighted_log_densities(self.mixture, numbers).max(axis=1)
+        return np.asarray(total)
+
+    def tables(self, n: int) -> Density:
+        """As the solver wants it."""
+        if self.mixture is None:
+            return Density(np.zeros((1, 0, n)), np.zeros((1, 0)), np.array([-self.threshold]), self.frequency)
+        R = np.transpose(self.mixture.precisions_cholesky_, (0, 2, 1))
+        m = np.einsum("ckj,cj->ck", R, self.mixture.means_)
+        return Density(np.ascontiguousarray(R), m, log_peaks(self.mixture) - self.threshold, self.frequency)
+
+
+def level_densities(recipe: HighDensity, view: MixedView, X: Any, y: Any) -> dict[int, LevelDensity | str]:
+    """The density of each label: continuous columns by a mixture, levels by their frequency, one joint threshold.
+
+    A class without a density is a sentence that says why.
+    """
+    codes = view.read(X)
+    labels = view.positions(view.predict(codes) if y is None else np.asarray(y))
+    fine = np.isfinite(codes).all(axis=1)
+    codes, labels = codes[fine], labels[fine]
+    effects = view.effects
+    numbers, rows = codes[:, effects.numbers], _rows(view, codes)
+    fitted = recipe.fit(numbers, labels, np.arange(len(view.classes))) if len(effects.numbers) else None
+    found: dict[int, LevelDensity | str] = {}
+    for k in range(len(view.classes)):
+        own = labels == k
+        if not own.any():
+            found[k] = "it has no training points"
+            continue
+        if fitted is not None and k in fitted.missing:
+            found[k] = fitted.missing[k]
+            continue
+        count = np.bincount(rows[own].ravel(), minlength=effects.start[-1]).astype(np.float64)
+        size = np.repeat(np.diff(effects.start), np.diff(effects.start))
+        frequency = np.log((count + 1.0) / (own.sum() + size))
+        density = LevelDensity(None if fitted is None else fitted.mixtures[k], frequency, 0.0)
+        reached = density.score(numbers[own], rows[own])
+        found[k] = replace(density, threshold=float(np.quantile(reached, recipe.quantile, method="lower")) - 1e-9)
+    return found
+
+
+def _rows(view: MixedView, codes: FloatArray) -> npt.NDArray[np.int64]:
+    effects = view.effects
+    parts = [effects.start[b] + effects.position(b, codes[:, j]) for b, j in enumerate(effects.categories)]
+    return np.column_stack(parts) if parts else np.zeros((len(codes), 0), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """An :class:`Actionable` for a table with a schema."""
+
+    columns: Columns
+    lower: FloatArray
+    upper: FloatArray
+    directions: npt.NDArray[np.int64]
+
+
+def limits_of(actionable: Actionable, view: MixedView) -> Limits:
+    """Look up columns and levels, and check that nothing contradicts itself."""
+    schema, effects = view.schema, view.effects
+    names = schema.names
+    plain = replace(actionable, levels={}, rules=()).limits(len(schema), names)
+    kinds = [schema[name] for name in names]
+    for j in np.flatnonzero([not column.is_number for column in kinds]):
+        if np.isfinite(plain.lower[j]) or np.isfinite(plain.upper[j]):
+            raise ValueError(f"Column {names[j]!r} has levels, not bounds: use levels={{{names[j]!r}: [...]}}.")
+        if plain.directions[j] in (UP, DOWN) and kinds[j].kind == "categorical":
+            raise ValueError(
+                f"Column {names[j]!r} may only increase or decrease, but its levels have no order: make it "
+                "Column('ordered', levels=[lowest, ..., highest])."
+            )
+    free = _free_levels(actionable, schema, plain.directions)
+    start, categories = effects.start, effects.categories
+    most = int(np.diff(start).max(initial=1))
+    move = np.full((start[-1], most), np.inf)
+    for b, j in enumerate(categories):
+        first, count = start[b], start[b + 1] - start[b]
+        steps = np.subtract.outer(np.arange(count), np.arange(count))  # from - to
+        cost = np.zeros((count, count)) if b in effects.bins else kinds[j].moves.copy()
+        if plain.directions[j] == FIXED:
+            cost[steps != 0] = np.inf
+        elif b not in effects.bins and plain.directions[j] != FREE:
+            cost[steps > 0 if plain.directions[j] == UP else steps < 0] = np.inf
+        if j in free:
+            cost[:, ~free[j]] = np.inf
+        cost[:, ~effects.known[first : first + count]] = np.inf
+        np.fill_diagonal(cost, 0.0)
+        move[first : first + count, :count] = cost
+    lower, upper = plain.lower.copy(), plain.upper.copy()
+    for i, column in enumerate(kinds):
+        if column.bounds is not None and plain.directions[i] != FIXED:
+            low, high = column.bounds
+            lower[i] = max(lower[i], -np.inf if low is None else low)
+            upper[i] = min(upper[i], np.inf if high is None else high)
+            if lower[i] > upper[i]:
+                raise ValueError(f"The bounds of {names[i]!r} leave no value that its column in the schema can have.")
+    tied, tied_levels = _ties(actionable, view, plain.directions)
+    held, held_levels = _variants(actionable, view)
+    ways = plain.directions[effects.numbers]
+    order = np.empty(len(names), dtype=np.int64)
+    order[effects.numbers] = np.arange(len(effects.numbers))
+    order[categories] = -1 - np.arange(len(categories))
+    columns = Columns(
+        np.array([kinds[j].weight for j in effects.numbers], dtype=np.float64),
+        np.array([kinds[j].step or 0.0 for j in effects.numbers], dtype=np.float64),
+        (ways == FREE) | (ways == UP),
+        (ways == FREE) | (ways == DOWN),
+        start,
+        move,
+        tied,
+        tied_levels,
+        order,
+        held,
+        held_levels,
+    )
+    return Limits(columns, lower, upper, plain.directions)
+
+
+def _free_levels(
+    actionable: Actionable, schema: Schema, directions: npt.NDArray[np.int64]
+) -> dict[int, npt.NDArray[np.bool_]]:
+    """Per column with allowed levels: which they are."""
+    found = {}
+    for name, some in actionable.levels.items():
+        j = position(name, len(schema), schema.names)
+        column = schema[schema.names[j]]
+        if column.is_number:
+            raise ValueError(f"Column {name!r} holds numbers, not levels: use bounds={{{name!r}: (lower, upper)}}.")
+        if directions[j] == FIXED:
+            raise ValueError(f"Column {name!r} is immutable and has allowed levels; an immutable column keeps its own.")
+        if not len(some):
+            raise ValueError(f"levels[{name!r}] is empty: what never changes is immutable.")
+        mask = np.zeros(len(column.levels), dtype=bool)
+        for level in some:
+            try:
+                mask[column.position(level)] = True
+            except ValueError as error:
+                raise ValueError(f"levels[{name!r}]: {error}") from None
+        found[j] = mask
+    return found
+
+
+def _ties(actionable: Actionable, view: MixedView, directions: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    """Rows over changes that must not be negative."""
+    schema, effects = view.schema, view.effects
+    rules = [rule for rule in actionable.rules if isinstance(rule, RisesWith)]
+    numbers, levels = np.zeros((len(rules), len(effects.numbers))), np.zeros((len(rules), effects.start[-1]))
+    for i, rule in enumerate(rules):
+        j, driver = (position(name, len(schema), schema.names) for name in (rule.column, rule.driver))
+        if directions[j] in (FIXED, DOWN) and directions[driver] == UP:
+            raise ValueError(
+                f"{rule} contradicts the rest: {rule.driver!r} may only increase, but {rule.column!r} can never rise. "
+                f"Then {rule.driver!r} is immutable; say so, or free {rule.column!r}."
+            )
+        for where, factor in ((j, 1.0), (driver, -rule.ratio)):
+            column = schema[schema.names[where]]
+            if where in effects.numbers:
+                numbers[i, list(effects.numbers).index(where)] = factor
+            elif column.kind == "ordered":
+                b = list(effects.categories).index(where)
+                levels[i, effects.start[b] : effects.start[b + 1]] = factor * np.arange(len(column.levels))
+            else:
+                raise ValueError(f"{rule}: {schema.names[where]!r} has no order, so it neither rises nor falls.")
+    return numbers, levels
+
+
+def _variants(actionable: Actionable, view: MixedView) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Every way to hold columns: "if A changes then B stays" is "A stays, or B stays"."""
+    schema, effects = view.schema, view.effects
+    pairs = [
+        tuple(position(name, len(schema), schema.names) for name in (rule.column, rule.stays))
+        for rule in actionable.rules
+        if isinstance(rule, IfChanges)
+    ]
+    variants = sorted({tuple(sorted(set(choice))) for choice in product(*pairs)})
+    variants = [v for v in variants if not any(set(other) < set(v) for other in variants)]
+    if len(variants) > MOST_VARIANTS:
+        raise ValueError(
+            f"{len(pairs)} rules of IfChanges have {len(variants)} ways to hold columns; at most {MOST_VARIANTS} can "
+            "be searched. Make a column immutable, or use fewer rules."
+        )
+    held = np.array([[j in v for j in range(len(schema))] for v in variants], dtype=bool).reshape(-1, len(schema))
+    return held[:, effects.numbers], held[:, effects.categories]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MixedExplainer(Explainer):
+    """Searches the levels, steps and numbers of one label after the other.
+
+    Attributes
+    ----------
+    view : MixedView
+        The pipeline.
+    cost : Gower
+        The cost of a change.
+    actionable : Actionable
+        What may change.
+    limits : Limits
+        The same, for this table.
+    densities : mapping from position of a label to LevelDensity or str, or None
+        What counts as plausible.
+    margin : float
+        Kept from the decision boundary, for changes of numbers.
+    max_nodes : int
+        Where a search stops: then the answer carries its gap.
+    """
+
+    view: MixedView
+    cost: Gower  # type: ignore[assignment]
+    actionable: Actionable
+    limits: Limits
+    densities: dict[int, LevelDensity | str] | None = None
+    margin: float = 0.0
+    max_nodes: int = 10_000
+    stays: bool = True
+    _projectors: dict[tuple[int, float], MixedProjector] = field(default_factory=dict, repr=False)
+    _relaxed: dict[str, MixedExplainer] = field(default_factory=dict, repr=False)
+
+    def explain(self, X: Any, target: Any = None, *, chunk_size: int = CHUNK, **options: Any) -> Explanations:
+        """Counterfactuals for every row of a table; see :meth:`Explainer.explain`."""
+        found = super().explain(X, target, chunk_size=chunk_size, **options)
+        note = np.full(len(found), "", dtype=object)
+        frame = self.view.columns(X).reset_index(drop=True)
+        for i in np.flatnonzero(found.status == Status.INVALID):
+            note[i] = self.view.complaint(frame.iloc[i])
+        blocked = np.flatnonzero(found.status == Status.UNREACHABLE)
+        if len(blocked):
+            codes = self.view.read(X)[blocked]
+            goal = np.where(pd.isna(found.target[blocked]), -1, self.view.positions(found.target[blocked]))
+            note[blocked] = self._blockers(codes, goal.astype(np.int64))
+        return replace(found, note=note)
+
+    def _blockers(self, codes: FloatArray, goal: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Which single rule stands in the way of people who have none."""
+        reasons: list[list[str]] = [[] for _ in codes]
+        for name, freed in self._without():
+            open_now = np.isin(freed.answer(codes, goal).status, (Status.OPTIMAL, Status.INACCURATE))
+            for i in np.flatnonzero(open_now):
+                reasons[i].append(name)
+        everything = self._freed("everything", Actionable())
+        possible = np.isin(everything.answer(codes, goal).status, (Status.OPTIMAL, Status.INACCURATE))
+        return np.array(
+            [
+                f"{Status.UNREACHABLE.reason} What blocks it: {'; or '.join(found)}."
+                if found
+                else f"{Status.UNREACHABLE.reason} Several rules block it together."
+                if free
+                else f"{Status.UNREACHABLE.reason} No rule blocks it: with these columns there is no such point."
+                for found, free in zip(reasons, possible, strict=True)
+            ],
+            dtype=object,
+        )
+
+    def _without(self) -> Iterator[tuple[str, MixedExplainer]]:
+        """The same explainer without one of its rules at a time."""
+        mine = self.actionable
+        for kind in ("immutable", "increase", "decrease"):
+            for column in getattr(mine, kind):
+                rest: Any = {kind: tuple(other for other in getattr(mine, kind) if other != column)}
+                yield f"{column!r} is {kind}", self._freed(f"{kind} {column!r}", replace(mine, **rest))
+        for kind in ("bounds", "levels"):
+            for column in getattr(mine, kind):
+                rest = {kind: {name: value for name, value in getattr(mine, kind).items() if name != column}}
+                what = f"the {kind} of {column!r}"
+                yield what, self._freed(what, replace(mine, **rest))
+        for rule in mine.rules:
+            others = tuple(other for other in mine.rules if other != rule)
+            yield str(rule), self._freed(str(rule), replace(mine, rules=others))
+
+    def _freed(self, name: str, actionable: Actionable) -> MixedExplainer:
+        if name not in self._relaxed:
+            limits = limits_of(actionable, self.view)
+            self._relaxed[name] = replace(self, actionable=actionable, limits=limits, _projectors={}, _relaxed={})
+        return self._relaxed[name]
+
+    def given(self, X: Any, table: FloatArray) -> Any:  # noqa: ARG002 - what was given needs no decoding
+        """The people who are explained."""
+        return X
+
+    def like(self, X: Any, table: FloatArray) -> Any:
+        """Encoded people, in the form in which the table `X` was given."""
+        frame = as_frame(X)
+        decoded = self.view.schema.decode(table, self.view.columns(X))
+        for j, (name, column) in enumerate(self.view.schema.columns.items()):
+            if column.is_number:
+                gone = frame[name].isna().to_numpy() & (table[:, j] == self.view.fill[j])
+            elif None in column.levels:
+                gone = table[:, j] == column.position(None)
+            else:
+                continue
+            if gone.any():  # missing it was, and missing it may stay, in the way in which it was
+                decoded[name] = decoded[name].mask(gone, frame[name].set_axis(decoded.index))
+        decoded = decoded[list(frame.columns)]
+        if isinstance(X, pd.DataFrame):
+            return decoded
+        return type(X)(decoded).cast(X.schema, strict=False)
+
+    def _prepare(self, k: int) -> None:
+        self._projector(k, GUARDS[0])
+
+    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
+        answers = unanswered(X, np.full(len(X), k))
+        left = np.arange(len(X))
+        effects = self.view.effects
+        for guard in GUARDS:
+            numbers, levels, values, own, anyway = self._split(X[left])
+            room = np.maximum(cutoff[left] - anyway, 0.0)
+            found = self._projector(k, guard).project(numbers, levels, own, room, self.max_nodes)
+            if guard == GUARDS[0]:
+                answers.floor[:] = np.where(np.isfinite(found.bound), np.maximum(found.bound, 0.0) + anyway, cutoff)
+            reached = np.isfinite(found.cost)
+            answers.status[left] = np.where(
+                reached, Status.REJECTED, np.where(found.proven, Status.UNREACHABLE, Status.FAILED)
+            )
+            points = X[left].copy()
+            free = (self.limits.directions != FIXED)[effects.numbers]
+            low, high = self.limits.lower[effects.numbers], self.limits.upper[effects.numbers]
+            points[:, effects.numbers] = np.where(free, np.clip(found.points, low, high), found.points)
+            for b, j in enumerate(effects.categories):
+                if b not in effects.bins:
+                    points[:, j] = found.levels[:, b]
+                else:
+                    points[:, j] = values[b][np.arange(len(left)), found.levels[:, b]]
+            rows = np.flatnonzero(reached)
+            confirmed = np.zeros(len(left), dtype=bool)
+            confirmed[rows] = self._confirmed(points[rows], k)
+            rows = left[confirmed]
+            answers.points[rows] = points[confirmed]
+            answers.cost[rows] = self.price(X[rows], points[confirmed])
+            answers.status[rows] = Status.OPTIMAL
+            left = left[reached & ~confirmed]
+            if not len(left):
+                break
+        return answers
+
+    def price(self, X: FloatArray, points: FloatArray) -> FloatArray:
+        """Cost of changing people into others."""
+        total = np.zeros(len(X))
+        for j, column in enumerate(self.view.schema.columns.values()):
+            if column.is_number:
+                total += column.weight * np.abs(points[:, j] - X[:, j])
+            else:
+                total += column.moves[X[:, j].astype(np.intp), points[:, j].astype(np.intp)]
+        return total
+
+    def _split(
+        self, X: FloatArray
+    ) -> tuple[FloatArray, npt.NDArray[np.int64], dict[int, FloatArray], FloatArray, FloatArray]:
+        """Numbers, levels, and for binned numbers the nearest value in every bin, and what it costs.
+
+        What it costs to stay in a bin, because its value is out of bounds, has to be paid anyway and comes last.
+        """
+        effects = self.view.effects
+        numbers = np.ascontiguousarray(X[:, effects.numbers])
+        levels = np.empty((len(X), len(effects.categories)), dtype=np.int64)
+        for b, j in enumerate(effects.categories):
+            levels[:, b] = effects.position(b, X[:, j])
+        own = np.full((len(X) if effects.bins else 0, effects.start[-1]), -1.0)
+        values, anyway = {}, np.zeros(len(X))
+        for b, edges in effects.bins.items():
+            j = effects.categories[b]
+            values[b] = self._into_bins(edges, int(j), X[:, j])
+            column = self.view.schema[self.view.schema.names[j]]
+            cost = column.weight * np.abs(values[b] - X[:, [j]])
+            cost = np.where(np.isnan(cost), np.inf, cost)
+            stay = cost[np.arange(len(X)), levels[:, b]]
+            stay = np.where(np.isfinite(stay), stay, 0.0)
+            anyway += stay
+            own[:, effects.start[b] : effects.start[b + 1]] = cost - stay[:, None]
+        return numbers, levels, values, own, anyway
+
+    def _into_bins(self, edges: FloatArray, j: int, x: FloatArray) -> FloatArray:
+        """The value in each bin that is nearest to each person; NaN where there is none that may be taken."""
+        column = self.view.schema[self.view.schema.names[j]]
+        low, high = edges[:-1].copy(), edges[1:].copy()
+        low[0], high[-1] = -np.inf, np.inf  # a discretizer takes what is beyond for the outermost bin
+        # A bin begins at its lower edge and ends before the next one; a little inside, for the discretizer's rounding.
+        inner = np.abs(edges[1:]) * 1e-9 + 1e-12
+        low = np.maximum(low + np.where(np.isfinite(low), inner, 0.0), self.limits.lower[j])
+        high = np.minimum(high - np.where(np.isfinite(high), inner, 0.0), self.limits.upper[j])
+        if column.step:
+            up = x[:, None] + column.step * np.ceil((low[None] - x[:, None]) / column.step)
+            down = x[:, None] - column.step * np.ceil((x[:, None] - high[None]) / column.step)
+            value = np.where(x[:, None] < low, up, np.where(x[:, None] > high, down, x[:, None]))
+        else:
+            value = np.clip(x[:, None], low, high)
+        way = self.limits.directions[j]
+        bad = (value < low) | (value > high)
+        if way == FIXED:
+            value, bad = np.repeat(x[:, None], len(low), axis=1), np.zeros(bad.shape, dtype=bool)
+        elif way in (UP, DOWN):
+            bad |= value < x[:, None] if way == UP else value > x[:, None]
+        return np.where(bad, np.nan, value)
+
+    def _confirmed(self, points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
+        confirmed = super()._confirmed(points, k)
+        density = None if self.densities is None else self._density(k)
+        if density is None or not len(points):
+            return confirmed
+        score = density.score(points[:, self.view.effects.numbers], _rows(self.view, points))
+        dense: npt.NDArray[np.bool_] = confirmed & (score >= density.threshold)
+        return dense
+
+    def _density(self, k: int) -> LevelDensity:
+        assert self.densities is not None
+        found = self.densities[k]
+        if isinstance(found, str):
+            raise ValueError(
+                f"Class {self.view.classes[k]!r} has no density: {found}. Add training points of it, choose another "
+                "target, or explain without plausibility."
+            )
+        return found
+
+    def _before(self, a: FloatArray, b: FloatArray) -> bool:
+        """Which of two equally costly changes towards different labels comes first: fewer columns, then in order."""
+        changed = [np.flatnonzero(change != 0) for change in (a, b)]
+        if len(changed[0]) != len(changed[1]):
+            return len(changed[0]) < len(changed[1])
+        apart = np.flatnonzero(a != b)
+        return bool(len(apart)) and bool(abs(a[apart[0]]) < abs(b[apart[0]]))
+
+    def _projector(self, k: int, guard: float) -> MixedProjector:
+        if (k, guard) not in self._projectors:
+            region = self.view.last.latent(k)
+            pieces = [found for piece in region.pieces if (found := raw_piece(piece, self.view.effects)) is not None]
+            n = len(self.view.effects.numbers)
+            density = Density(np.zeros((0, 0, n)), np.zeros((0, 0)), np.zeros(0), np.zeros(0))
+            if self.densities is not None:
+                density = self._density(k).tables(n)
+            self._projectors[k, guard] = MixedProjector(
+                self.limits.columns, self._tables(pieces, guard), density, guard
+            )
+        return self._projectors[k, guard]
+
+    def _tables(self, pieces: list[Piece], guard: float) -> Pieces:
+        """Pieces with limits, margin and guard; those in which nobody can be are left out."""
+        effects, weight = self.view.effects, self.limits.columns.weight
+        n, total = len(effects.numbers), int(effects.start[-1])
+        lower, upper = self.limits.lower[effects.numbers], self.limits.upper[effects.numbers]
+        lows, highs, allowed, A, E, b, rows = [], [], [], [], [], [], [0]
+        for piece in pieces:
+            room = guard * np.maximum(np.abs(np.nan_to_num(piece.lower, posinf=0, neginf=0)), 1.0 / weight)
+            low = piece.lower + room + self.margin / weight
+            room = guard * np.maximum(np.abs(np.nan_to_num(piece.upper, posinf=0, neginf=0)), 1.0 / weight)
+            high = piece.upper - room - self.margin / weight
+            low, high = np.maximum(low, lower), np.minimum(high, upper)
+            if (low > high).any():
+                continue
+            lows.append(low)
+            highs.append(high)
+            allowed.append(piece.allowed)
+            A.append(piece.A)
+            E.append(piece.E)
+            b.append(piece.b + self.margin * np.abs(piece.A / weight).max(axis=1, initial=0.0))
+            rows.append(rows[-1] + len(piece.b))
+        return make_pieces(
+            self.limits.columns,
+            np.array(lows, dtype=np.float64).reshape(len(lows), n),
+            np.array(highs, dtype=np.float64).reshape(len(lows), n),
+            np.array(allowed, dtype=bool).reshape(len(lows), total),
+            np.array(rows, dtype=np.int64),
+            np.vstack([np.zeros((0, n)), *A]),
+            np.vstack([np.zeros((0, total)), *E]),
+            np.concatenate([np.zeros(0), *b]),
+        )
+
+
+def explainer(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    cost: Cost | str,
+    margin: float,
+    actionable: Actionable | None,
+    schema: Schema | None,
+    max_nodes: int,
+    density: HighDensity | None = None,
+) -> MixedExplainer:
+    """The explainer of a method for a model over levels and steps."""
+    if X is None:
+        raise ValueError("What the columns of a raw table do is learned from a table: fit(model, X), with a DataFrame.")
+    if not (np.isfinite(margin) and margin >= 0):
+        raise ValueError(f"margin must be a number >= 0, got {margin}.")
+    if max_nodes < 1:
+        raise ValueError(f"max_nodes must be at least 1, got {max_nodes}.")
+    view = mixed_view(model, X, schema)
+    if len(view.classes) < 2:
+        raise ValueError(f"The model knows one label only ({view.classes[0]!r}): there is nothing to change to.")
+    view = replace(view, schema=_weighed(view.schema, cost))
+    allowed = Actionable() if actionable is None else actionable
+    densities = None if density is None else level_densities(density, view, X, y)
+    limits = limits_of(allowed, view)
+    return MixedExplainer(view, Gower(view.schema), allowed, limits, densities, margin, max_nodes)
+
+
+def _weighed(schema: Schema, cost: Cost | str) -> Schema:
+    """The schema with the weights of a cost, if it has any."""
+    if cost == "l1":
+        return schema
+    if isinstance(cost, L1):
+        if cost.weights is None:
+            return schema
+        if cost.names is None and len(cost.weights) != len(schema):
+            raise ValueError(f"The cost has {len(cost.weights)} weights, the table has {len(schema)} columns.")
+        names = schema.names if cost.names is None else cost.names
+        strange = [name for name in names if name not in schema.columns]
+        if strange:
+            raise ValueError(f"The cost has a weight for {strange[0]!r}, which is not a column of the table.")
+        return schema.weighted(dict(zip(names, cost.weights.tolist(), strict=True)))
+    raise ValueError(
+        'With levels and steps the cost is a sum over columns: cost="l1" with the weights of the schema, or '
+        f"L1(weights=...); got {cost!r}."
+    )
