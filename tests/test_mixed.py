@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -50,6 +51,11 @@ from strategies import seeds
 LABELS = {2: np.array(["no", "yes"]), 3: np.array(["no", "perhaps", "yes"])}
 GUARD = 1e-9  # counterfactuals keep 1e-10 from the boundary
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def few(count: int) -> settings:
+    """As many problems as fit into a test run, or thirty times as many for a thorough one."""
+    return settings(SLOW, max_examples=count * (30 if os.environ.get("EVENHAND_HYPOTHESIS") == "thorough" else 1))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -310,7 +316,7 @@ def agree(found: float, oracle: Any, loose: float, tight: float, tolerance: floa
 
 
 @given(problem=problems(["logistic", "centroid", "tree"], smooth=[0]))
-@settings(SLOW, max_examples=40)
+@few(40)
 def test_nothing_is_cheaper_among_all_combinations_of_levels_and_steps(problem: Problem) -> None:
     found = problem.explain()
     check(problem, found)
@@ -320,7 +326,7 @@ def test_nothing_is_cheaper_among_all_combinations_of_levels_and_steps(problem: 
 
 
 @given(problem=problems(["logistic", "centroid"], smooth=[1, 2]))
-@settings(SLOW, max_examples=30)
+@few(30)
 def test_nothing_is_cheaper_with_continuous_numbers_by_linear_programs(problem: Problem) -> None:
     found = problem.explain()
     check(problem, found)
@@ -334,7 +340,7 @@ def test_nothing_is_cheaper_with_continuous_numbers_by_linear_programs(problem: 
 
 
 @given(problem=problems(["tree"], smooth=[1, 2], ties=False))
-@settings(SLOW, max_examples=25)
+@few(25)
 def test_nothing_is_cheaper_with_continuous_numbers_among_the_leaves_of_a_tree(problem: Problem) -> None:
     found = problem.explain()
     check(problem, found)
@@ -348,7 +354,7 @@ def test_nothing_is_cheaper_with_continuous_numbers_among_the_leaves_of_a_tree(p
 
 
 @given(problem=problems(["logistic", "tree"], smooth=[0, 1], ties=False), quantile=st.sampled_from([0.1, 0.5]))
-@settings(SLOW, max_examples=30)
+@few(30)
 def test_nothing_plausible_is_cheaper(problem: Problem, quantile: float) -> None:
     smooth = [name for name, column in problem.schema.columns.items() if column.kind == "numeric"]
     if smooth and isinstance(problem.model[-1], DecisionTreeClassifier):
@@ -370,7 +376,7 @@ def test_nothing_plausible_is_cheaper(problem: Problem, quantile: float) -> None
 
 
 @given(problem=problems(["logistic"], smooth=[0, 1, 2]), max_nodes=st.sampled_from([1, 2, 4, 16]))
-@settings(SLOW, max_examples=15)
+@few(15)
 def test_a_search_that_stops_early_claims_only_what_it_has_proven(problem: Problem, max_nodes: int) -> None:
     def explain(nodes: int) -> Explanations:
         method = Closest(actionable=problem.actionable, schema=problem.schema, max_nodes=nodes)
@@ -394,7 +400,7 @@ def test_a_search_that_stops_early_claims_only_what_it_has_proven(problem: Probl
 
 
 @given(problem=problems(["logistic", "centroid"], smooth=[1, 2]))
-@settings(SLOW, max_examples=15)
+@few(15)
 def test_the_two_oracles_for_linear_models_agree(problem: Problem) -> None:
     row, label = problem.people.iloc[[0]], problem.target[0]
     question = (problem.model, problem.schema, row, label, problem.actionable)
@@ -403,7 +409,7 @@ def test_the_two_oracles_for_linear_models_agree(problem: Problem) -> None:
 
 
 @given(problem=problems(["tree"], smooth=[0], ties=False))
-@settings(SLOW, max_examples=15)
+@few(15)
 def test_the_two_oracles_for_trees_agree(problem: Problem) -> None:
     row, label = problem.people.iloc[[0]], problem.target[0]
     question = (problem.model, problem.schema, row, label, problem.actionable)
