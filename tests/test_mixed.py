@@ -232,21 +232,24 @@ def problems(draw: Any, kinds: Sequence[str], smooth: Sequence[int], ties: bool 
     model = fitted(make_pipeline(encoders, CLASSIFIERS[kind](draw(st.sampled_from([0.01, 1.0, 100.0])))), X, y)
     actionable = draw(limits_of(columns, X, ties))
     rows = rng.choice(n, 3, replace=False)
-    return Problem(X, y, model, Schema(columns), actionable, rows, rng.choice(model.classes_, 3))
+    target = rng.choice(model.classes_, 3)
+    for i, present in enumerate(model.predict(X.iloc[rows[:2]])):  # two of them have to change
+        target[i] = rng.choice(model.classes_[model.classes_ != present])
+    return Problem(X, y, model, Schema(columns), actionable, rows, target)
 
 
 def _kind(columns: dict[str, Column], kind: str) -> list[str]:
     return [name for name, column in columns.items() if column.kind == kind]
 
 
-def check(problem: Problem, found: Explanations) -> None:
-    """What has to be true of every answer, whatever it costs."""
+def check(problem: Problem, found: Explanations, gap: float = 1e-7) -> None:
+    """What has to be true of every answer, whatever it costs; with a larger gap it may be called inaccurate."""
     people, after = problem.people, found.counterfactual
     assert list(after.columns) == list(people.columns)
     assert after.index.equals(people.index)
     if found.valid.all():
         pd.testing.assert_series_equal(after.dtypes, people.dtypes)
-    assert set(found.status) <= {"optimal", "already", "unreachable"}
+    assert set(found.status) <= {"optimal", "already", "unreachable", *(["inaccurate"] if gap > 1e-7 else [])}
     np.testing.assert_array_equal(found.valid, found.status != "unreachable")
     np.testing.assert_array_equal(np.isnan(found.cost), ~found.valid)
     assert after[~found.valid].isna().all(axis=None)
@@ -256,7 +259,7 @@ def check(problem: Problem, found: Explanations) -> None:
         return
     np.testing.assert_array_equal(problem.model.predict(after), problem.target[moved])
     np.testing.assert_allclose(changed_cost(problem.schema, before, after), found.cost[moved], rtol=1e-9, atol=1e-12)
-    assert (found.gap[moved] <= 1e-7 * (1.0 + found.cost[moved])).all()
+    assert (found.gap[moved] <= gap * (1.0 + found.cost[moved])).all()
     for name, column in problem.schema.columns.items():
         if column.step is not None:
             steps = (after[name].to_numpy(float) - before[name].to_numpy(float)) / column.step
@@ -353,17 +356,17 @@ def test_nothing_is_cheaper_with_continuous_numbers_among_the_leaves_of_a_tree(p
         agree(found.cost[i], oracle, 1e-6, -1e-6, 1e-7)
 
 
-@given(problem=problems(["logistic", "tree"], smooth=[0, 1], ties=False), quantile=st.sampled_from([0.1, 0.5]))
-@few(30)
+@given(
+    problem=problems(["logistic", "centroid"], smooth=[1], ties=False) | problems(["tree"], smooth=[0], ties=False),
+    quantile=st.sampled_from([0.1, 0.5, 0.9]),
+)
+@few(45)
 def test_nothing_plausible_is_cheaper(problem: Problem, quantile: float) -> None:
-    smooth = [name for name, column in problem.schema.columns.items() if column.kind == "numeric"]
-    if smooth and isinstance(problem.model[-1], DecisionTreeClassifier):
-        return
     recipe = HighDensity(quantile=quantile, components=[1, 2], folds=2)
     method = Plausible(recipe, schema=problem.schema, actionable=problem.actionable)
     explainer = method.fit(problem.model, problem.X, problem.y)
     found = explainer.explain(problem.people, target=problem.target)
-    check(problem, found)
+    check(problem, found, gap=1e-4)  # where a density only just reaches its threshold, the threshold's guard is felt
     for i, label in enumerate(problem.target):
         row, mixture = problem.people.iloc[[i]], explainer.densities[list(problem.model.classes_).index(label)].mixture
         parts = [] if mixture is None else zip(mixture.weights_, mixture.means_, mixture.covariances_, strict=True)
@@ -373,6 +376,38 @@ def test_nothing_plausible_is_cheaper(problem: Problem, quantile: float) -> None
             return plausible(problem.model, problem.schema, row, label, dense, problem.actionable, slack=slack)
 
         agree(found.cost[i], oracle, 1e-6, -1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("away", [0.3, 0.03, 0.003])
+def test_a_level_that_is_dense_only_just_around_the_mean_is_searched_as_well(away: float) -> None:
+    """Whoever has the rare level and is `away` standard deviations from the mean is the threshold."""
+    rng, n = np.random.default_rng(3), 120
+    X = pd.DataFrame({"kind": np.where(np.arange(n) % 6 == 0, "rare", "usual"), "income": rng.normal(size=n)})
+    X["income"] += np.repeat([0.0, 6.0], n // 2)
+    y = np.repeat(["no", "yes"], n // 2)
+    X.loc[[66, 72], "income"] = X["income"][60:].mean() + away * X["income"][60:].std()
+    encode = ColumnTransformer([("names", OneHotEncoder(), ["kind"]), ("numbers", StandardScaler(), ["income"])])
+    model = make_pipeline(encode, LogisticRegression()).fit(X, y)
+    schema = Schema({"kind": Column("categorical", ["rare", "usual"], weight=5.0), "income": Column("numeric")})
+
+    def fit(quantile: float) -> tuple[Any, Dense]:
+        explainer = Plausible(HighDensity(quantile=quantile, components=[1]), schema=schema).fit(model, X, y)
+        mixture = explainer.densities[1].mixture
+        parts = list(zip(mixture.weights_, mixture.means_, mixture.covariances_, strict=True))
+        return explainer, Dense.of(schema, X[60:], parts, quantile)
+
+    scores = [fit(0.0)[1].score(X.iloc[[i]]) for i in range(60, n)]
+    rank = int(np.argsort(np.argsort(scores))[72 - 60])
+    explainer, dense = fit(rank / 59.0)
+    people = X[:60][X["kind"][:60] == "rare"]
+    found = explainer.explain(people, "yes")
+    for i in range(len(people)):
+
+        def oracle(slack: float, row: Any = people.iloc[[i]]) -> float:
+            return plausible(model, schema, row, "yes", dense, slack=slack)
+
+        agree(found.cost[i], oracle, 1e-6, -1e-6, 1e-6)
+    assert (found.counterfactual["kind"] == "rare").all()
 
 
 @given(problem=problems(["logistic"], smooth=[0, 1, 2]), max_nodes=st.sampled_from([1, 2, 4, 16]))

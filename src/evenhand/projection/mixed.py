@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evenhand.distances import FloatArray
 from evenhand.projection._numba import entry, kernel, part
@@ -604,23 +605,31 @@ class MixedProjection(NamedTuple):
     nodes: IntArray
 
 
+def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.require(array, requirements=["C", "W"])
+
+
 class MixedProjector:
     """Projects people onto the pieces of one label."""
 
     def __init__(self, columns: Columns, pieces: Pieces, density: Density, guard: float) -> None:
-        self.columns, self.pieces, self.density, self.guard = columns, pieces, density, guard
+        # One layout for all: for every other one numba would compile everything again.
+        self.columns = Columns(*map(_plain, columns))
+        self.pieces = Pieces(*map(_plain, pieces))
+        self.density = Density(*map(_plain, density))
+        self.guard = guard
 
     def project(
         self, X: FloatArray, levels: IntArray, own: FloatArray, cutoff: FloatArray, max_nodes: int
     ) -> MixedProjection:
         """Numbers `X` and positions of levels; `own` has the cost of bins, -1 for other levels, or no rows."""
         n = len(X)
-        points, new, cost, bound = X.copy(), levels.copy(), np.full(n, np.inf), np.full(n, np.inf)
+        points, new, cost, bound = X.copy("C"), levels.copy("C"), np.full(n, np.inf), np.full(n, np.inf)
         outcome, nodes = np.zeros(n, np.int64), np.zeros(n, np.int64)
         if len(self.pieces.lower) and n:
             search_mixed(
-                self.columns, self.pieces, self.density, X, levels, own, self.guard, max_nodes,
-                np.ascontiguousarray(cutoff, dtype=np.float64), points, new, cost, bound, outcome, nodes,
+                self.columns, self.pieces, self.density, _plain(X), _plain(levels), _plain(own), self.guard,
+                int(max_nodes), _plain(cutoff), points, new, cost, bound, outcome, nodes,
             )  # fmt: skip
         return MixedProjection(points, new, cost, bound, outcome == PROVEN, nodes)
 
