@@ -114,15 +114,14 @@ class Dense(NamedTuple):
             _, log_det = np.linalg.slogdet(2.0 * np.pi * covariance)
             parts.append((np.log(weight) - 0.5 * log_det, mean, np.linalg.inv(covariance)))
         made = cls(numbers, parts, frequency, 0.0)
-        reached = [made.score(own.iloc[[i]]) for i in range(len(own))]
-        return made._replace(threshold=float(np.quantile(reached, quantile, method="lower")))
+        return made._replace(threshold=float(np.quantile(made.scores(own), quantile, method="lower")))
 
     def levels(self, row: Mapping[str, Any]) -> float:
         return sum(logs[_key(row[name])] for name, logs in self.frequency.items())
 
-    def score(self, row: pd.DataFrame) -> float:
-        values = row.iloc[0].to_dict()
-        return self.levels(values) + self.peak(np.array([float(values[name]) for name in self.numbers]))
+    def scores(self, people: pd.DataFrame) -> list[float]:
+        rows = people.to_dict("records")
+        return [self.levels(row) + self.peak(np.array([float(row[name]) for name in self.numbers])) for row in rows]
 
     def peak(self, x: np.ndarray) -> float:
         return max((log - 0.5 * (x - m) @ P @ (x - m) for log, m, P in self.components), default=0.0)

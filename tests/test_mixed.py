@@ -319,7 +319,7 @@ def agree(found: float, oracle: Any, loose: float, tight: float, tolerance: floa
 
 
 @given(problem=problems(["logistic", "centroid", "tree"], smooth=[0]))
-@few(40)
+@few(30)
 def test_nothing_is_cheaper_among_all_combinations_of_levels_and_steps(problem: Problem) -> None:
     found = problem.explain()
     check(problem, found)
@@ -329,7 +329,7 @@ def test_nothing_is_cheaper_among_all_combinations_of_levels_and_steps(problem: 
 
 
 @given(problem=problems(["logistic", "centroid"], smooth=[1, 2]))
-@few(30)
+@few(25)
 def test_nothing_is_cheaper_with_continuous_numbers_by_linear_programs(problem: Problem) -> None:
     found = problem.explain()
     check(problem, found)
@@ -343,7 +343,7 @@ def test_nothing_is_cheaper_with_continuous_numbers_by_linear_programs(problem: 
 
 
 @given(problem=problems(["tree"], smooth=[1, 2], ties=False))
-@few(25)
+@few(20)
 def test_nothing_is_cheaper_with_continuous_numbers_among_the_leaves_of_a_tree(problem: Problem) -> None:
     found = problem.explain()
     check(problem, found)
@@ -360,7 +360,7 @@ def test_nothing_is_cheaper_with_continuous_numbers_among_the_leaves_of_a_tree(p
     problem=problems(["logistic", "centroid"], smooth=[1], ties=False) | problems(["tree"], smooth=[0], ties=False),
     quantile=st.sampled_from([0.1, 0.5, 0.9]),
 )
-@few(45)
+@few(30)
 def test_nothing_plausible_is_cheaper(problem: Problem, quantile: float) -> None:
     recipe = HighDensity(quantile=quantile, components=[1, 2], folds=2)
     method = Plausible(recipe, schema=problem.schema, actionable=problem.actionable)
@@ -396,8 +396,7 @@ def test_a_level_that_is_dense_only_just_around_the_mean_is_searched_as_well(awa
         parts = list(zip(mixture.weights_, mixture.means_, mixture.covariances_, strict=True))
         return explainer, Dense.of(schema, X[60:], parts, quantile)
 
-    scores = [fit(0.0)[1].score(X.iloc[[i]]) for i in range(60, n)]
-    rank = int(np.argsort(np.argsort(scores))[72 - 60])
+    rank = int(np.argsort(np.argsort(fit(0.0)[1].scores(X[60:])))[72 - 60])
     explainer, dense = fit(rank / 59.0)
     people = X[:60][X["kind"][:60] == "rare"]
     found = explainer.explain(people, "yes")
@@ -411,7 +410,7 @@ def test_a_level_that_is_dense_only_just_around_the_mean_is_searched_as_well(awa
 
 
 @given(problem=problems(["logistic"], smooth=[0, 1, 2]), max_nodes=st.sampled_from([1, 2, 4, 16]))
-@few(15)
+@few(10)
 def test_a_search_that_stops_early_claims_only_what_it_has_proven(problem: Problem, max_nodes: int) -> None:
     def explain(nodes: int) -> Explanations:
         method = Closest(actionable=problem.actionable, schema=problem.schema, max_nodes=nodes)
@@ -435,7 +434,7 @@ def test_a_search_that_stops_early_claims_only_what_it_has_proven(problem: Probl
 
 
 @given(problem=problems(["logistic", "centroid"], smooth=[1, 2]))
-@few(15)
+@few(10)
 def test_the_two_oracles_for_linear_models_agree(problem: Problem) -> None:
     row, label = problem.people.iloc[[0]], problem.target[0]
     question = (problem.model, problem.schema, row, label, problem.actionable)
@@ -444,7 +443,7 @@ def test_the_two_oracles_for_linear_models_agree(problem: Problem) -> None:
 
 
 @given(problem=problems(["tree"], smooth=[0], ties=False))
-@few(15)
+@few(10)
 def test_the_two_oracles_for_trees_agree(problem: Problem) -> None:
     row, label = problem.people.iloc[[0]], problem.target[0]
     question = (problem.model, problem.schema, row, label, problem.actionable)

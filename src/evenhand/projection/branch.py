@@ -296,7 +296,10 @@ def _add_tangent(c: Change, n: int, room: float, left: float, s: Stack, depth: i
     square = 0.0
     for value in s.u:
         square += value * value
-    radius = np.sqrt(2.0 * max(left, 1e-3))
+    # Where the set is about to vanish, its own tangents say next to nothing: then half-way to the point.
+    radius = np.sqrt(2.0 * max(left, 0.0))
+    if left < 1e-3:
+        radius = max(radius, 0.5 * np.sqrt(square))
     factor = radius / np.sqrt(square)
     right, largest = room + 0.5 * radius * radius, 0.0
     for i in range(len(s.u)):
