@@ -13,6 +13,7 @@ import pandas as pd
 from evenhand.distances import FloatArray
 from evenhand.markup import block
 from evenhand.projection import Status
+from evenhand.schema import as_frame
 
 Table: TypeAlias = FloatArray | pd.DataFrame
 SHOWN = 10
@@ -123,11 +124,8 @@ class Explanations:
 
     @staticmethod
     def _frame(table: Table) -> pd.DataFrame:
-        if isinstance(table, pd.DataFrame):
-            return table
-        if hasattr(table, "to_pandas"):
-            frame: pd.DataFrame = table.to_pandas()
-            return frame
+        if not isinstance(table, np.ndarray):
+            return as_frame(table)
         return pd.DataFrame(table, columns=[f"x{j}" for j in range(table.shape[1])])
 
 
