@@ -105,11 +105,15 @@ def wait_for(out: Path, count: int, process: subprocess.Popen[str]) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        ("seed = 3", "sead = 3", "Unknown key 'sead' in the study; possible are seed, folds"),
+        ("seed = 3", "sead = 3", "Unknown key 'sead' in the study. Did you mean 'seed'\\? Possible are seed"),
         ("seed = 3", "seed = -1", "seed must be a whole number >= 0, got -1"),
         ("folds = 2", "folds = 1", "folds must be a whole number >= 2"),
         ('kind = "tree"', 'kind = "forest"', "models.tree.kind must be one of softmax, tree, glvq; got 'forest'"),
-        ("max_depth = 3", "depth = 3", "Unknown key 'depth' in models.tree; possible are kind, max_depth"),
+        (
+            "max_depth = 3",
+            "depth = 3",
+            "Unknown key 'depth' in models.tree. Did you mean 'max_depth'\\? Possible are kind",
+        ),
         ("max_depth = 3", "max_depth = 0", "models.tree.max_depth must be a whole number >= 1; got 0"),
         ('source = "wine"', 'source = "whine"', "data.wine.source must be one of wine, breast_cancer"),
         ('source = "wine"', 'source = "none.csv"', "there is no file"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from evenhand.study import checkpoints
 from evenhand.study.cells import Cell, Densities, expand, fit_density, run
 from evenhand.study.data import check_data, load
 from evenhand.study.spec import Study
+from evenhand.workers import backend
 
 ATTEMPTS = 3  # a worker that dies is replaced; a cell that keeps killing its worker is not tried forever
 
@@ -176,7 +176,7 @@ def _parallel(
     jobs: int | None,
     cluster: str | None,
 ) -> Iterator[Done]:
-    with _backend(jobs, cluster):
+    with backend(jobs, cluster):
         # Densities need no kernels: while one worker compiles these, the others fit those.
         # Of the cells that share a density the first will do, so it is the last to be entered here.
         needed = {cell.density: cell for group in tasks for cell in reversed(group) if cell.density is not None}
@@ -197,34 +197,6 @@ def _parallel(
         )
         for dones in joblib.Parallel(return_as="generator_unordered", batch_size=1)(calls):
             yield from dones
-
-
-def _backend(jobs: int | None, cluster: str | None) -> AbstractContextManager[Any]:
-    if cluster is not None:
-        from dask import distributed
-
-        connect: Any = distributed.Client
-        client = connect(cluster)
-        return _Both(client, joblib.parallel_config(backend="dask"))
-    if jobs is None:  # whatever a surrounding joblib.parallel_config says
-        return nullcontext()
-    one, many = {"backend": "sequential"}, {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1}
-    config: AbstractContextManager[Any] = joblib.parallel_config(**(one if jobs == 1 else many))
-    return config
-
-
-class _Both(AbstractContextManager[None]):
-    """A Dask client and the configuration that uses it."""
-
-    def __init__(self, client: Any, config: Any) -> None:
-        self.client, self.config = client, config
-
-    def __enter__(self) -> None:
-        self.config.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self.config.__exit__(*error)
-        self.client.close()
 
 
 def _density(cell: Cell, folder: Path) -> ClassDensities:
