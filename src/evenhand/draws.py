@@ -38,6 +38,17 @@ class Draws(NamedTuple):
     amplification: FloatArray
 
 
+class Variations(NamedTuple):
+    """Perturbed people and what they are told: arrays of shape (people, draws), of rows where it says so."""
+
+    people: FloatArray  # (people, draws, features)
+    points: FloatArray  # (people, draws, features), NaN without an explanation
+    flipped: npt.NDArray[np.bool_]
+    target: npt.NDArray[np.int64]
+    cost: FloatArray
+    status: npt.NDArray[np.str_]
+
+
 class _Group(NamedTuple):
     """Some people as they are: what the model says, and what they are told."""
 
@@ -149,7 +160,7 @@ class Experiment:
 
     def _draws(self, group: _Group, draws: int) -> Draws:
         """Perturb some people, explain them again, and measure."""
-        view, base = self.explainer.view, group.base
+        base = group.base
         found = _no_draws(len(group.valid), draws)
         found.status[:] = base.status[:, None]
         found.target[:] = base.label[:, None]
@@ -157,11 +168,30 @@ class Experiment:
         if not len(some):
             return found
         X = self.X[group.rows]
-        moved = np.empty((len(some), draws, X.shape[1]))
+        again = self._again(group, some, draws)
+        found.flipped[some], found.target[some], found.status[some] = again.flipped, again.target, again.status
+        found.cost_gap[some] = np.abs(again.cost - base.cost[some][:, None])
+        step = max(1, IN_CACHE // (draws * X.shape[1]))
+        for start in range(0, len(some), step):
+            part = slice(start, start + step)
+            who = some[part]
+            self._measure(found, who, X[who], base.points[who], again.people[part], again.points[part])
+        return found
+
+    def variations(self, draws: int) -> tuple[Answers, npt.NDArray[np.intp], Variations]:
+        """All people as they are, who of them has an explanation, and those perturbed as in :meth:`measure`."""
+        group = self.people()
+        some = np.flatnonzero(group.valid)
+        return group.base, some, self._again(group, some, draws)
+
+    def _again(self, group: _Group, some: npt.NDArray[np.intp], draws: int) -> Variations:
+        """Perturb some people of a group, and explain them again."""
+        view, base = self.explainer.view, group.base
+        moved = np.empty((len(some), draws, self.X.shape[1]))
         for i, person in enumerate(some):
             self._perturb(group.rows.start + person, moved[i])
         flat = moved.reshape(-1, moved.shape[2])
-        label = view.positions(view.predict(flat))
+        label = view.positions(view.predict(flat)) if len(flat) else np.zeros(0, dtype=np.int64)
         own = np.repeat(group.present[some], draws)
         flipped = label != own
         goal = np.repeat(base.label[some], draws)
@@ -173,19 +203,17 @@ class Experiment:
         else:
             status = np.full(len(flat), Status.SKIPPED.value, dtype="<U11")
             points, cost = np.full(flat.shape, np.nan), np.full(len(flat), np.nan)
-            again = self.explainer.answer(flat[asked], goal[asked], label[asked], n_jobs=self.n_jobs)
-            points[asked], cost[asked], status[asked] = again.points, again.cost, again.status
+            answers = self.explainer.answer(flat[asked], goal[asked], label[asked], n_jobs=self.n_jobs)
+            points[asked], cost[asked], status[asked] = answers.points, answers.cost, answers.status
         shape = (len(some), draws)
-        found.flipped[some], found.target[some] = flipped.reshape(shape), goal.reshape(shape)
-        found.status[some] = status.reshape(shape)
-        found.cost_gap[some] = np.abs(cost.reshape(shape) - base.cost[some][:, None])
-        points = points.reshape(moved.shape)
-        step = max(1, IN_CACHE // (draws * moved.shape[2]))
-        for start in range(0, len(some), step):
-            part = slice(start, start + step)
-            who = some[part]
-            self._measure(found, who, X[who], base.points[who], moved[part], points[part])
-        return found
+        return Variations(
+            moved,
+            points.reshape(moved.shape),
+            flipped.reshape(shape),
+            goal.reshape(shape),
+            cost.reshape(shape),
+            status.reshape(shape),
+        )
 
     def _measure(
         self,

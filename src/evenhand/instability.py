@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -161,22 +161,32 @@ class Instability:
         """
         if not parts:
             raise ValueError("There is nothing to pool: the mapping is empty.")
-        kept = all(part._table is not None for part in parts.values())
-        people, tables, rows, start = [], [], [np.zeros(0, dtype=np.int64)], 0
-        for fold, part in parts.items():
-            people.append(_in_fold(part.people, fold))
-            if part._table is not None and part._person is not None:
-                tables.append(_in_fold(part._table, fold))
-                rows.append(part._person + start)
-            start += len(part.people)
-        return cls(
-            pd.concat(people, ignore_index=True),
-            max(part.draws for part in parts.values()),
-            _one_seed([part.seed for part in parts.values()]),
-            all(part.settled for part in parts.values()),
-            _table=pd.concat(tables, ignore_index=True) if kept else None,
-            _person=np.concatenate(rows) if kept else None,
+        return _together(
+            [
+                replace(
+                    part,
+                    people=_in_fold(part.people, fold),
+                    _table=None if part._table is None else _in_fold(part._table, fold),
+                )
+                for fold, part in parts.items()
+            ]
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Instability]) -> Instability:
+        """Parts of one table, measured one after the other with the same seed, as one measurement.
+
+        Parameters
+        ----------
+        parts : sequence of Instability
+            Of different people; perturbations that learn from data must have been fitted before.
+        """
+        if not parts:
+            raise ValueError("There is nothing to join: the list is empty.")
+        if len({part.seed for part in parts}) > 1:
+            raise ValueError("Parts of one measurement have one seed; pool() is for different ones.")
+        found = _together(parts)
+        return replace(found, half_width=_half_width(found.people))
 
     def __repr__(self) -> str:
         found = (self.people if self._table is None else self._table)["distance"].to_numpy()
@@ -305,6 +315,24 @@ def _over_levels(distance: Distance | str, explainer: Explainer) -> Distance:
             "schema, Gower(another_schema), or a function of encoded rows (A, B) -> (n,)."
         )
     return as_distance(distance)
+
+
+def _together(parts: Sequence[Instability]) -> Instability:
+    kept = all(part._table is not None for part in parts)
+    tables, rows, start = [], [np.zeros(0, dtype=np.int64)], 0
+    for part in parts:
+        if part._table is not None and part._person is not None:
+            tables.append(part._table)
+            rows.append(part._person + start)
+        start += len(part.people)
+    return Instability(
+        pd.concat([part.people for part in parts], ignore_index=True),
+        max(part.draws for part in parts),
+        _one_seed([part.seed for part in parts]),
+        all(part.settled for part in parts),
+        _table=pd.concat(tables, ignore_index=True) if kept else None,
+        _person=np.concatenate(rows) if kept else None,
+    )
 
 
 def _one_seed(seeds: list[int | tuple[int, ...]]) -> int | tuple[int, ...]:

@@ -240,15 +240,18 @@ class Relative:
         object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
 
     def fit(self, X: FloatArray) -> Relative:
-        """The same perturbation with the spread and the mean of `X`."""
+        """The same perturbation with the spread and the mean of `X`; what is known already stays."""
         X = _ordered(X)
         spread = X.std(axis=0) if self.spread is None else self.spread
         centre = X.mean(axis=0) if self.centre is None else self.centre
         _check_width(spread, X, "spread")
         _check_width(centre, X, "centre")
-        spread = np.where(_varies(X, spread), spread, 0.0)
+        if self.spread is None:
+            spread = np.where(_varies(X, spread), spread, 0.0)
         unit = np.where(spread > 0, spread, 1.0)
         inner = learned(self.perturbation, (X - centre) / unit)
+        if self.spread is not None and self.centre is not None and inner is self.perturbation:
+            return self  # nothing was left to learn: a part of a table gets the same noise as the whole
         return replace(self, perturbation=inner, spread=spread, centre=centre)
 
     def __call__(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
