@@ -5,17 +5,22 @@ PYTHON ?= python3.11 python3
 PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-.PHONY: help reproduce demo test lint format bench clean
+.PHONY: help audit reproduce demo test lint format bench clean
 .NOTPARALLEL:
 
 help:
+	@echo "make audit      audit a synthetic example, with planted problems: results/audit/report.html"
 	@echo "make reproduce  the paper's whole evaluation, and a page: results/paper/report.html"
 	@echo "make test       tests and doctests"
 	@echo "make demo       counterfactuals and their certificates on a small example"
 	@echo "make lint       style, types and layers"
 	@echo "make format     rewrite the code in the house style"
-	@echo "make bench      time the solvers, the measurements and the paper"
+	@echo "make bench      time the solvers, the measurements, the paper and audits"
 	@echo "make clean      remove caches and build results; .venv and results stay"
+
+# The example fails its gates, exit code 1, because of what is planted in it.
+audit: .venv/.installed-run
+	@OPENBLAS_NUM_THREADS=1 .venv/bin/evenhand audit --demo || test $$? -eq 1
 
 # One BLAS thread per process: more threads than cores only get in each other's way.
 reproduce: .venv/.installed-run
@@ -43,6 +48,7 @@ bench: .venv/.installed-dev
 	$(PY) bench/robustness.py
 	$(PY) bench/mixed.py
 	$(PY) bench/paper.py
+	$(PY) bench/audit.py
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -51,7 +57,7 @@ clean:
 # The package is installed in editable mode, so that numba's compiled kernels stay cached next to the source.
 .venv/.installed-run: pyproject.toml constraints.txt | $(PY)
 	@echo "Installing evenhand into .venv ..."
-	@$(PIP_INSTALL) -e ".[study]"
+	@$(PIP_INSTALL) -e ".[audit]"
 	@touch $@
 
 .venv/.installed-dev: pyproject.toml constraints.txt | $(PY)

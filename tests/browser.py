@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -31,8 +32,8 @@ def need_chromium() -> tuple[str, str]:
 
 
 @contextmanager
-def opened(page: Path, width: int = 1280, *, dark: bool = False) -> Iterator[Chrome]:
-    """The page on a screen of some width, after all of its figures are drawn."""
+def opened(page: Path, width: int = 1280, *, dark: bool = False, at: str = "") -> Iterator[Chrome]:
+    """The page on a screen of some width, after all of its figures are drawn; `at` is a part, such as "#row-7"."""
     binary, driver_path = need_chromium()
     options = Options()
     options.binary_location = binary
@@ -45,7 +46,7 @@ def opened(page: Path, width: int = 1280, *, dark: bool = False) -> Iterator[Chr
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-        driver.get(page.resolve().as_uri())
+        driver.get(page.resolve().as_uri() + at)
         WebDriverWait(driver, 30).until(lambda _: not undrawn(driver))
         yield driver
     finally:
@@ -92,3 +93,21 @@ def too_wide(driver: Chrome) -> list[str]:
         """
     )
     return found
+
+
+def printed(driver: Chrome) -> bytes:
+    """The page as a PDF, on paper of the size that it asks for."""
+    found = driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
+    return base64.b64decode(found["data"])
+
+
+@contextmanager
+def on_paper(driver: Chrome, width: int) -> Iterator[None]:
+    """The layout of print on the screen, to be measured: a sheet of some pixels between its margins."""
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    sheet = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", sheet)
+    try:
+        yield
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen"})

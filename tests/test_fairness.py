@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand import neighbours as search
 from evenhand.distances import L1, L2
-from evenhand.fairness import _pair_share, alike_pairs, group_gaps, grouped
+from evenhand.fairness import alike_pairs, bounds, group_gaps, grouped
+from evenhand.fairness import neighbours as search
+from evenhand.fairness.intervals import pair_share
+from evenhand.fairness.neighbours import nearest
 from evenhand.models.base import Blackbox, Predictor
-from evenhand.neighbours import nearest
 from evenhand.schema import Column, Gower, Schema
 
 LABELS = np.array([0, 1])
@@ -243,8 +244,9 @@ def test_neighbours_do_not_depend_on_blocks(monkeypatch):
     distance, X = mixed_people(np.random.default_rng(4), 400)
     X = np.vstack([X, X[:50]])
     whole = nearest(X, distance, 4)
-    for name, value in {"LEAF": 8, "CROWD": 20, "ROWS": 3, "MANY": 1, "LARGE": 6}.items():
+    for name, value in {"LEAF": 8, "CROWD": 20, "ROWS": 3, "MANY": 1}.items():
         monkeypatch.setattr(search, name, value)
+    monkeypatch.setattr(bounds, "LARGE", 6)
     for one, other in zip(whole, nearest(X, distance, 4), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -330,13 +332,13 @@ def test_shares_of_pairs_hold_the_truth_as_often_as_they_say(draw, most):
     runs = []
     for _ in range(400):
         where, a, b = graph(rng, 200)
-        runs.append(_pair_share(draw(rng, where, a, b).astype(float), a, b, 0.95))
+        runs.append(pair_share(draw(rng, where, a, b).astype(float), a, b, 0.95))
     truth = np.mean([run.value for run in runs])
     assert 368 <= sum(run.low <= truth <= run.high for run in runs) <= most
 
 
 def test_a_share_without_hits_is_as_uncertain_as_half_as_many_pairs_as_people():
-    share = _pair_share(np.zeros(300), np.zeros(300, dtype=int), np.arange(1, 301), 0.95)
+    share = pair_share(np.zeros(300), np.zeros(300, dtype=int), np.arange(1, 301), 0.95)
     assert share.value == share.low == 0.0
     assert share.high == pytest.approx(1.96**2 / (150.5 + 1.96**2), rel=1e-3)
 

@@ -402,7 +402,7 @@ def test_deterministic(optimizer: str) -> None:
     ("options", "message"),
     [
         ({"loss": "square"}, "loss must be auto, log, hinge, zero-one or a function, got 'square'"),
-        ({"optimizer": "adam"}, 'optimizer must be "auto", "bfgs" or "nelder-mead", got \'adam\''),
+        ({"optimizer": "adam"}, 'optimizer must be "auto", "bfgs", "nelder-mead" or "descent", got \'adam\''),
         ({"strength": 0.0}, r'strength must be a number > 0 or "auto", got 0\.0'),
         ({"strength": -1.0}, "strength must be a number > 0"),
         ({"strength": np.nan}, "strength must be a number > 0"),
@@ -471,3 +471,49 @@ def test_nothing_can_be_certified() -> None:
 def test_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Penalized().restarts = 5
+
+
+class TestDescent:
+    """From people with the target towards the person: valid, never better than exact, and the same in any company."""
+
+    @pytest.mark.parametrize("cost", ["l1", "l2"])
+    @pytest.mark.parametrize(
+        "model",
+        [LogisticRegression(), DecisionTreeClassifier(max_depth=4, random_state=0), KNeighborsClassifier(1)],
+        ids=["logistic", "tree", "neighbour"],
+    )
+    def test_valid_and_not_far_from_the_exact_one(self, model: Any, cost: str) -> None:
+        model.fit(X, LABEL)
+        people = X[LABEL != 1]
+        found = Penalized(cost=cost, optimizer="descent").fit(model, X).explain(people, target=1)
+        best = Closest(cost).fit(model).explain(people, target=1)
+        assert (model.predict(found.counterfactual[found.valid]) == 1).all()
+        asked = found.status == Status.LOCAL
+        assert asked.sum() > 80
+        ratio = found.cost[asked] / best.cost[asked]
+        assert (ratio > 1 - 1e-6).all()
+        assert np.median(ratio) < 1.2
+
+    def test_a_person_gets_the_same_alone_and_in_company(self) -> None:
+        explainer = Penalized(optimizer="descent").fit(petals("forest"), PETALS)
+        whole = explainer.explain(PETALS[:60], target=1)
+        alone = explainer.explain(PETALS[7:8], target=1)
+        assert_array_equal(whole.counterfactual[7:8], alone.counterfactual)
+
+    def test_what_may_not_change_does_not(self) -> None:
+        limits = Actionable(immutable=[0], increase=[1], bounds={2: (-1.0, 1.0)})
+        explainer = Penalized(optimizer="descent", actionable=limits).fit(logistic(), X)
+        found = explainer.explain(X[LABEL == 0], target=1)
+        after = found.counterfactual[found.valid]
+        before = X[LABEL == 0][found.valid]
+        assert len(after)
+        assert_array_equal(after[:, 0], before[:, 0])
+        assert (after[:, 1] >= before[:, 1]).all()
+        assert ((after[:, 2] >= -1) & (after[:, 2] <= 1)).all()
+
+    def test_without_anybody_to_begin_from_it_searches(self) -> None:
+        descent, search = (
+            Penalized(optimizer=o, restarts=0).fit(petals("forest"), PETALS) for o in ("descent", "nelder-mead")
+        )
+        found = [one.explain(PETALS[:2], target=1) for one in (descent, search)]
+        assert_array_equal(found[0].counterfactual, found[1].counterfactual)

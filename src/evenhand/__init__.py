@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evenhand import theory
 from evenhand.actionable import Actionable, IfChanges, RisesWith
+from evenhand.auditing import Audit, AuditError, audit
 from evenhand.certificate import Certificates, certify
 from evenhand.comparison import Comparison, compare
 from evenhand.density import HighDensity
@@ -33,6 +34,8 @@ __all__ = [
     "L2",
     "Actionable",
     "Affine",
+    "Audit",
+    "AuditError",
     "Categorical",
     "CertificateDisplay",
     "Certificates",
@@ -70,6 +73,7 @@ __all__ = [
     "Steady",
     "Uniform",
     "WorstCase",
+    "audit",
     "certify",
     "compare",
     "instability",

@@ -1,4 +1,4 @@
-"""The command line: evenhand reproduce, and evenhand study FILE.toml."""
+"""The command line: evenhand audit, init, reproduce and study."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 import evenhand
+from evenhand.auditing import Audit, AuditError
+from evenhand.auditing.command import audit_demo, audit_files, write_first_file
+from evenhand.auditing.file import read_audit
+from evenhand.auditing.result import MARKS
 from evenhand.reproduce.paper import EXPERIMENTS, cells_of, paper_study
 from evenhand.reproduce.paper import reproduce as write_paper
 from evenhand.study import Done, Outcome, Study, StudyError, combined, read_study, run_study
@@ -28,6 +36,7 @@ Out = Annotated[Path, typer.Option("--out", help="Folder for results and checkpo
 Only = Annotated[list[str] | None, typer.Option("--only", help="Run only this experiment; may be given again.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Processes; all cores if left out.", min=1)]
 Seed = Annotated[int | None, typer.Option("--seed", help="Instead of the seed in the file.", min=0)]
+Trust = Annotated[bool, typer.Option("--trust-pickle", help="Open pickle and joblib files, which can run any code.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Address of a Dask scheduler to send the work to.")]
 
 
@@ -47,6 +56,72 @@ def _main(
 
 
 @app.command()
+def audit(
+    file: Annotated[Path | None, typer.Argument(help="An audit in TOML; `evenhand init` writes one.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Audit synthetic loan applications; needs no file.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="With --demo: without the planted problems.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the report, instead of the file's.")] = None,
+    trust_pickle: Trust = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Leave ids and values out of the report.")] = False,
+    jobs: Jobs = None,
+    seed: Seed = None,
+    cluster: Cluster = None,
+) -> None:
+    """Audit a model's explanations: one command to a report and a pass or fail.
+
+    Exit code: 0 passed, 1 a gate failed, 2 wrong usage or configuration, 3 undecided.
+    """
+    console = Console(stderr=True)
+    began = time.perf_counter()
+    changes = ({"redact": True} if redact else {}) | ({} if seed is None else {"seed": seed})
+    with _refusing("audit", console, AuditError):
+        if demo == (file is not None):
+            raise AuditError("Name an audit file, or use --demo; `evenhand init` writes a first file.")
+        if clean and not demo:
+            raise AuditError("--clean is a variant of --demo.")
+        workers = _workers(jobs, cluster, AuditError)
+        with _stages(console) as report:
+            if file is None:
+                folder = out or Path("results/audit")
+                found = audit_demo(folder, clean=clean, jobs=workers, cluster=cluster, progress=report, changes=changes)
+            else:
+                wanted = read_audit(file)
+                wanted = replace(wanted, out=out or wanted.out)
+                folder = wanted.out
+                found = audit_files(
+                    wanted,
+                    trust_pickle=trust_pickle,
+                    jobs=workers,
+                    cluster=cluster,
+                    progress=report,
+                    warn=lambda text: _say(console, text, "yellow"),
+                    changes=changes,
+                )
+            report("writing the report", 0, 0)
+            paths = found.write(folder)
+    _show_gates(found, console)
+    _say(console, f"Report: {paths[0]} ({time.perf_counter() - began:.0f} s)")
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def init(
+    model: Annotated[str, typer.Argument(help="A model: .skops, .onnx, a pickle, or module:attribute.")],
+    data: Annotated[Path, typer.Argument(help="People: .csv or .parquet.")],
+    out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("audit.toml"),
+    trust_pickle: Trust = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Write a commented audit file for a model and a table."""
+    console = Console(stderr=True)
+    with _refusing("init", console, AuditError):
+        loaded = write_first_file(model, data, out, trust_pickle=trust_pickle, force=force)
+    if loaded.warning:
+        _say(console, loaded.warning, "yellow")
+    _say(console, f"Wrote {out}. Look through it, then run: evenhand audit {out}")
+
+
+@app.command()
 def study(
     file: Annotated[Path, typer.Argument(help="A study in TOML; studies/paper.toml is one.")],
     out: Out = Path("results/study"),
@@ -57,20 +132,15 @@ def study(
 ) -> None:
     """Run a grid of data sets, models, methods and perturbations; finished cells are never run again."""
     console = Console(stderr=True)
-    try:
+    with _refusing("study", console, StudyError):
         wanted = read_study(file)
         outcome = _run(wanted, out, only or [], jobs, seed, cluster, console)
-    except StudyError as error:
-        console.print(f"evenhand study: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(WRONG_USE) from None
     paths = write_results(outcome, out)
     again = f", {outcome.reused} of them found finished" if outcome.reused else ""
-    console.print(
+    _say(
+        console,
         f"{outcome.cells} cells{again}; {outcome.explained:,} counterfactuals in all; {outcome.seconds:.0f} s. "
         f"Results: {', '.join(str(path) for path in paths)}",
-        soft_wrap=True,
-        highlight=False,
-        markup=False,
     )
 
 
@@ -87,7 +157,7 @@ def reproduce(
     Parts for --only: table1, curse, masking, sensitivity, theorems.
     """
     console = Console(stderr=True)
-    try:
+    with _refusing("reproduce", console, StudyError):
         for name in only or []:
             if name not in EXPERIMENTS:
                 raise StudyError(f"--only: there is no {name!r}; there are {', '.join(EXPERIMENTS)}.")
@@ -95,9 +165,6 @@ def reproduce(
         parts = cells_of(tuple(only or []))
         nothing_but_theorems = bool(only) and not parts
         outcome = None if nothing_but_theorems else _run(wanted, out, list(parts), jobs, None, cluster, console)
-    except StudyError as error:
-        console.print(f"evenhand reproduce: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(WRONG_USE) from None
     with console.status("writing tables, figures and the page"):
         found = write_paper(wanted, outcome, out, tuple(only or []))
     run = found["run"]
@@ -108,8 +175,69 @@ def reproduce(
             f". Table 1: {cells['same_order']} of {cells['cells']} cells keep the paper's order, "
             f"{cells['closest_close']} of {cells['cells']} closest medians are within 5 %"
         )
-    console.print(f"{text}.", soft_wrap=True, highlight=False, markup=False)
-    console.print(f"Page: {out / 'report.html'}", soft_wrap=True, highlight=False, markup=False)
+    _say(console, f"{text}.")
+    _say(console, f"Page: {out / 'report.html'}")
+
+
+def _say(console: Console, text: str, style: str | None = None) -> None:
+    """A sentence as it is: no markup in it, and no line broken inside of a path."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _refusing(command: str, console: Console, error: type[ValueError]) -> Iterator[None]:
+    """Wrong use and wrong files end with a sentence and exit code 2."""
+    try:
+        yield
+    except error as found:
+        _say(console, f"evenhand {command}: {found}", "red")
+        raise typer.Exit(WRONG_USE) from None
+
+
+def _workers(jobs: int | None, cluster: str | None, error: type[ValueError]) -> int:
+    if cluster is not None and jobs is not None:
+        raise error("--jobs and --cluster exclude each other: a cluster has as many workers as it has.")
+    return (os.cpu_count() or 1) if jobs is None else jobs
+
+
+@contextmanager
+def _stages(console: Console) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar per stage of an audit; without a terminal a line when a stage begins."""
+    with Progress(*STAGE_COLUMNS, console=console, disable=not console.is_terminal, transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                if not console.is_terminal:
+                    _say(console, f"{stage} ...")
+                for task in tasks.values():
+                    bar.update(task, visible=False)
+                tasks[stage] = bar.add_task(stage, total=total or None)
+            bar.update(tasks[stage], completed=done, total=total or None)
+
+        yield report
+
+
+def _show_gates(found: Audit, console: Console) -> None:
+    verdict = found.content["verdict"]
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "gate", "value", "95% interval", "of"):
+        table.add_column(name, overflow="fold", no_wrap=name in ("", "gate"))
+    styles = {"pass": "green", "fail": "bold red", "undecided": "yellow"}
+    for one in found.content["gates"]:
+        low, value, high = (one["interval"][end] for end in ("low", "value", "high"))
+        shown = ["–" if end is None else f"{end:.3g}" for end in (value, low, high)]
+        cells = (one["gate"], shown[0], f"{shown[1]} to {shown[2]}", one["of"] or one["why"] or "")
+        table.add_row(Text(MARKS[one["result"]], style=styles[one["result"]]), *(Text(cell) for cell in cells))
+    console.print(table)
+    for note in found.content["notes"]:
+        _say(console, f"Note: {note}")
+    _say(
+        console,
+        f"{found.result.capitalize()}: {verdict['passed']} gates passed, {verdict['failed']} failed, "
+        f"{verdict['undecided']} undecided. {verdict['title']}.",
+        "bold",
+    )
 
 
 def _run(
@@ -121,14 +249,12 @@ def _run(
             raise StudyError(f"--only: there is no experiment {name!r}; there are {', '.join(known)}.")
     if seed is not None:
         study = replace(study, seed=seed)
-    if cluster is not None and jobs is not None:
-        raise StudyError("--jobs and --cluster exclude each other: a cluster has as many workers as it has.")
-    workers = (os.cpu_count() or 1) if jobs is None else jobs
+    workers = _workers(jobs, cluster, StudyError)
     with Progress(*COLUMNS, console=console, disable=not console.is_terminal, transient=True) as bar:
         watch = _Watch(bar, out / "cells")
 
         def warn(text: str) -> None:
-            console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+            _say(console, text, "yellow")
 
         with watch:
             return run_study(
@@ -150,6 +276,9 @@ COLUMNS = (
     TextColumn("{task.fields[rate]}"),
     TimeRemainingColumn(),
 )
+
+
+STAGE_COLUMNS = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
 
 
 class _Watch:

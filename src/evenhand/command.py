@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-NEEDED = ("typer", "rich", "pyarrow")
+NEEDED = ("altair", "jinja2", "pyarrow", "rich", "typer", "vl_convert")
 
 
 def main() -> None:
@@ -14,5 +14,5 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
-        sys.exit(f"The command line needs {error.name}: pip install 'evenhand[study]'.")
+        sys.exit(f"The command line needs {error.name}: pip install 'evenhand[audit]'.")
     run()

@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
-import vl_convert
 
-LIGHT = {
-    "ink": "#1B1F24",
-    "muted": "#59626D",
-    "line": "#DFE2DE",
-    "closest": "#C04A00",
-    "plausible": "#1A4FA3",
-    "steady": "#007A6C",
-    "zone": "#E7EAE5",
-}
-METHODS = ["closest", "plausible", "steady"]
-DASHES = {"closest": [1, 0], "plausible": [9, 3], "steady": [2, 2]}
+from evenhand.pages.look import DASHES, LIGHT, METHODS
+
 MODELS = {"softmax": "softmax regression", "tree": "decision tree", "glvq": "GLVQ"}
 SHORT = {"softmax": "softmax", "tree": "tree", "glvq": "GLVQ"}
 DATA = {"wine": "Wine", "breast_cancer": "Breast cancer", "digits": "Digits"}
 # Losses of plausible in orange, wins in blue, in five steps: the number itself is in the cell.
+# Lower case where a colour is also one of the page's: these stay as they are on a dark screen, and so does the number.
 STEPS = [0.5, 0.95, 1.05, 2.0]
-HEAT = ["#6B93D6", "#BCCFEC", "#E7EAE5", "#F0C9AC", "#DE8A52"]
-
-
-def config(colors: dict[str, str] = LIGHT) -> dict[str, Any]:
-    """The look that all figures share."""
-    text = {"labelColor": colors["muted"], "titleColor": colors["muted"], "labelFontSize": 12, "titleFontSize": 12}
-    return {
-        "background": None,
-        "font": "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, sans-serif",
-        "view": {"stroke": None},
-        "axis": text
-        | {"gridColor": colors["line"], "domainColor": colors["line"], "tickColor": colors["line"]}
-        | {"titleFontWeight": "normal"},
-        "legend": text | {"orient": "top", "title": None, "symbolStrokeWidth": 2.5, "labelColor": colors["ink"]},
-        "text": {"color": colors["ink"], "fontSize": 12},
-    }
+HEAT = ["#6B93D6", "#BCCFEC", "#e7eae5", "#F0C9AC", "#DE8A52"]
 
 
 def masking(table: pd.DataFrame, data: str, model: str) -> Any:
@@ -148,7 +123,7 @@ def sensitivity(table: pd.DataFrame) -> Any:
     ]
     fill = alt.Color("ratio:Q", scale=alt.Scale(type="threshold", domain=STEPS, range=HEAT), legend=None)
     rect = base.mark_rect(stroke="white", strokeWidth=1).encode(color=fill, tooltip=tip)
-    text = base.mark_text(fontSize=11, color="#1B1F24").encode(text="label:N")
+    text = base.mark_text(fontSize=11, color="#1b1f24").encode(text="label:N")
     return alt.layer(rect, text).properties(width="container", height=300)
 
 
@@ -191,25 +166,3 @@ def figures(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     if "theorems" in tables:
         found["theorems"] = theorems(tables["theorems"])
     return found
-
-
-def specification(chart: Any) -> dict[str, Any]:
-    """What a browser draws."""
-    content: dict[str, Any] = json.loads(chart.to_json(validate=True))
-    return content
-
-
-def images(spec: dict[str, Any], width: int = 640) -> tuple[str, bytes]:
-    """The figure as SVG and as PNG, on white."""
-    spec = spec | {"width": width}
-    look = config() | {"background": "#FFFFFF"}
-    svg: str = vl_convert.vegalite_to_svg(spec, config=look)
-    png: bytes = vl_convert.vegalite_to_png(spec, config=look, scale=2)
-    return svg, png
-
-
-def script() -> str:
-    """Vega, Vega-Lite and the embedder, to be inlined once: the page asks no network for anything."""
-    make: Any = vl_convert.javascript_bundle
-    bundle: str = make()
-    return bundle.replace("</script", "<\\/script")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from importlib import resources
 from typing import Any
 
-import jinja2
 import pandas as pd
 
+from evenhand.pages.template import environment, scripts, style
 from evenhand.reproduce import charts
 from evenhand.reproduce.results import CLOSE
 
@@ -87,46 +85,21 @@ def _sensitivity(table: pd.DataFrame) -> dict[str, Any]:
 
 def render(tables: dict[str, pd.DataFrame], figures: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
     """The page as one file, with its scripts and numbers inside; `figures` are Vega-Lite specifications."""
-    folder = resources.files("evenhand.reproduce")
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
+    return (
+        environment("evenhand.reproduce")
+        .get_template("report.html.j2")
+        .render(
+            tables={name: table.to_dict("records") for name, table in tables.items()},
+            figures=list(figures),
+            found=summary,
+            run=summary["run"],
+            data_names=charts.DATA,
+            model_names=charts.MODELS,
+            style=style("evenhand.reproduce", "report.css"),
+            scripts=scripts(figures),
+            strip=_strip,
+        )
     )
-    environment.filters |= {"short": _short, "percent": _percent, "many": _many}
-    return environment.get_template("report.html.j2").render(
-        tables={name: table.to_dict("records") for name, table in tables.items()},
-        figures=list(figures),
-        found=summary,
-        run=summary["run"],
-        data_names=charts.DATA,
-        model_names=charts.MODELS,
-        style=(folder / "report.css").read_text(encoding="utf-8"),
-        script=charts.script(),
-        # Inside a script element only "</" could end it early.
-        specs=json.dumps(figures, separators=(",", ":")).replace("</", "<\\/"),
-        strip=_strip,
-    )
-
-
-def _short(value: float) -> str:
-    """Three digits, with a true minus sign; what is nothing but rounding is zero."""
-    value = 0.0 if abs(value) < 1e-9 else value
-    text = f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
-    return text.replace("-", "−")
-
-
-def _percent(value: float, digits: int = 0) -> str:
-    return f"{100 * value:.{digits}f}%".replace("-", "−")
-
-
-def _many(names: list[str]) -> str:
-    """Names in a sentence."""
-    if len(names) < 2:
-        return "".join(names)
-    return ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def _strip(row: dict[str, Any], largest: float, width: int = 290) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand.pages.figures import images, specification
 from evenhand.reproduce import charts, page, results
 from evenhand.reproduce.theorems import theorems
 from evenhand.study import Outcome, Study, combined, read_study
@@ -81,11 +82,11 @@ def reproduce(study: Study, outcome: Outcome | None, out: Path, only: tuple[str,
     out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         table.to_csv(out / f"{name}.csv", index=False, lineterminator="\n", float_format="%.10g")
-    figures = {name: charts.specification(chart) for name, chart in charts.figures(tables).items()}
+    figures = {name: specification(chart) for name, chart in charts.figures(tables).items()}
     folder = out / "figures"
     folder.mkdir(exist_ok=True)
     for name, spec in figures.items():
-        svg, png = charts.images(spec)
+        svg, png = images(spec)
         (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
         (folder / f"{name}.png").write_bytes(png)
     summary = page.findings(tables)

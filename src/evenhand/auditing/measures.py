@@ -1,0 +1,201 @@
+"""A sample of people, perturbed and certified, by every method: what the numbers on stability rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from evenhand.auditing.people import Everyone, Prepared, Report
+from evenhand.auditing.tables import rows_of
+from evenhand.auditing.tasks import Packed, Varied, certify_part, measure_part, run_all, vary_part
+from evenhand.distances import FloatArray
+from evenhand.exact import RegionExplainer
+from evenhand.instability import PILOT, Instability
+
+PART = 250  # people of one task
+SEARCHED = 200  # people who are varied if the model has no regions, at most: a search takes longer
+
+
+@dataclass
+class Measures:
+    """What was measured on a sample.
+
+    Attributes
+    ----------
+    rows : array
+        Rows of the sample's people in the table.
+    people : DataFrame
+        Their features; the index says who is who.
+    target : array
+        The label that each aims at.
+    draws : int
+        Variations per person.
+    instability : dict from (method, perturbation) to Instability
+    price : dict from method to array
+        How far the explanation is from the person, in the audit's distance.
+    certificates : dict from method to DataFrame
+    not_certified : dict from method to str
+    """
+
+    rows: npt.NDArray[np.intp]
+    people: pd.DataFrame
+    target: npt.NDArray[Any]
+    draws: int
+    instability: dict[tuple[str, str], Instability]
+    price: dict[str, FloatArray]
+    certificates: dict[str, pd.DataFrame]
+    not_certified: dict[str, str]
+
+
+def measure(prepared: Prepared, everyone: Everyone, report: Report) -> Measures:
+    """Perturb a random sample of the people who have an explanation, and explain them again by every method."""
+    setup, options = prepared.setup, prepared.options
+    found = everyone.found
+    size = options.people if setup.exact else min(options.people, SEARCHED)
+    rows = prepared.order[found[prepared.order]][:size]
+    people = rows_of(prepared.source, prepared.features, rows)
+    people.index = prepared.survey.ids[rows]
+    target = setup.view.classes[everyone.label[rows]]
+    packed = {name: Packed.of(explainer) for name, explainer in setup.explainers.items()}
+    draws = options.draws
+    pairs = [(method, noise) for method in packed for noise in setup.perturbations]
+    if options.tolerance is not None:
+        draws = _enough(prepared, packed, people, target, report)
+    measured = _measured(prepared, packed, people, target, pairs, draws, report)
+    price = {method: measured[method, next(iter(setup.perturbations))][1] for method in packed}
+    certificates, reasons = _certified(prepared, packed, people, target, report)
+    return Measures(
+        rows,
+        people,
+        target,
+        draws,
+        {pair: found for pair, (found, _) in measured.items()},
+        price,
+        certificates,
+        reasons,
+    )
+
+
+def _slices(n: int) -> Iterator[slice]:
+    for start in range(0, max(n, 1), PART):  # nobody is a part as well: its tables say what the columns are
+        yield slice(start, min(start + PART, n))
+
+
+def _measured(
+    prepared: Prepared,
+    packed: dict[str, Packed],
+    people: pd.DataFrame,
+    target: npt.NDArray[Any],
+    pairs: list[tuple[str, str]],
+    draws: int,
+    report: Report,
+) -> dict[tuple[str, str], tuple[Instability, FloatArray]]:
+    setup, options = prepared.setup, prepared.options
+    distance = None if setup.schema is not None else setup.distance
+    calls = (
+        joblib.delayed(measure_part)(
+            packed[method],
+            people.iloc[part],
+            target[part],
+            setup.perturbations[noise],
+            draws,
+            distance,
+            options.on_flip,
+            options.seed,
+        )
+        for method, noise in pairs
+        for part in _slices(len(people))
+    )
+    parts: list[tuple[Instability, FloatArray]] = []
+    each = len(list(_slices(len(people))))
+    total = len(pairs) * len(people) * draws
+    for found in run_all(calls):
+        parts.append(found)
+        report("perturbing and explaining again", min(len(parts) * PART * draws, total), total)
+    return {
+        pair: (
+            Instability.joined([one for one, _ in parts[i * each : (i + 1) * each]]),
+            np.concatenate([price for _, price in parts[i * each : (i + 1) * each]]),
+        )
+        for i, pair in enumerate(pairs)
+    }
+
+
+def _enough(
+    prepared: Prepared, packed: dict[str, Packed], people: pd.DataFrame, target: npt.NDArray[Any], report: Report
+) -> int:
+    """Draws until the mean distance of the method in use is known to within the tolerance, for every perturbation."""
+    setup, options = prepared.setup, prepared.options
+    assert options.tolerance is not None
+    pairs = [(setup.in_use, noise) for noise in setup.perturbations]
+    draws = min(PILOT, options.max_draws)
+    while True:
+        wanted = draws
+        for found, _ in _measured(prepared, packed, people, target, pairs, draws, report).values():
+            mean = float(found.people["distance"].mean())
+            if not mean > 0 or found.half_width <= options.tolerance * mean:
+                continue
+            # The width falls with the root of the number of draws; a tenth more, because it was estimated.
+            needed = 1.1 * draws * (found.half_width / (options.tolerance * mean)) ** 2
+            wanted = max(wanted, int(min(max(needed, draws + 1), options.max_draws)))
+        if wanted == draws:
+            return draws
+        draws = wanted
+        if draws == options.max_draws:
+            setup.notes.append(f"The tolerance asks for more than max_draws = {draws} variations per person.")
+            return draws
+
+
+def _certified(
+    prepared: Prepared, packed: dict[str, Packed], people: pd.DataFrame, target: npt.NDArray[Any], report: Report
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Radii of the sample's people where they can be proven, and where they cannot, why."""
+    certificates, reasons = {}, {}
+    for method, explainer in prepared.setup.explainers.items():
+        if prepared.setup.schema is not None:
+            reasons[method] = "Certificates are for tables of numbers: for levels and steps nothing is proven yet."
+            continue
+        if not isinstance(explainer, RegionExplainer):
+            reasons[method] = "The method searches and does not solve exactly, so nothing can be proven of it."
+            continue
+        calls = (
+            joblib.delayed(certify_part)(packed[method], people.iloc[part], target[part])
+            for part in _slices(len(people))
+        )
+        parts: list[pd.DataFrame] = []
+        try:
+            for found in run_all(calls):
+                parts.append(found)
+                report("certifying", min(len(parts) * PART, len(people)), len(people))
+        except ValueError as error:  # columns that may only grow: the message says so
+            reasons[method] = str(error)
+            continue
+        if parts:
+            certificates[method] = pd.concat(parts)
+            certificates[method].attrs["statement"] = parts[0].attrs["statement"]
+    return certificates, reasons
+
+
+def vary(
+    prepared: Prepared, people: pd.DataFrame, target: npt.NDArray[Any], draws: int, report: Report
+) -> dict[str, Varied]:
+    """Some people and their variations under the first perturbation, by every method."""
+    setup, options = prepared.setup, prepared.options
+    noise = next(iter(setup.perturbations.values()))
+    calls = (
+        joblib.delayed(vary_part)(
+            Packed.of(explainer), people, target, noise, draws, setup.distance, options.on_flip, options.seed
+        )
+        for explainer in setup.explainers.values()
+    )
+    found = {}
+    for method, varied in zip(setup.explainers, run_all(calls), strict=True):
+        found[method] = varied
+        report("looking at single people", len(found), len(setup.explainers))
+    return found

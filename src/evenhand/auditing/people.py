@@ -1,0 +1,267 @@
+"""Everybody explained once: who needs an explanation, who has one, at what cost, how far from the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from evenhand.auditing.errors import AuditError
+from evenhand.auditing.options import Options
+from evenhand.auditing.setup import Setup, set_up
+from evenhand.auditing.tables import Frame, Source, Survey, as_source, check_columns, survey
+from evenhand.auditing.tasks import Packed, explain_batch, run_all
+from evenhand.distances import FloatArray
+from evenhand.models import MixedView
+from evenhand.projection import VALID, Status
+from evenhand.randomness import chosen
+
+BATCH = 5000  # people of one task
+SAMPLE = 20_000  # people from whom columns, spreads and densities are learned
+FEW_SEARCHED = 2000  # people that a model without regions is searched for, unless told otherwise
+LABEL = "label of the person"
+
+Report = Callable[[str, int, int], object]
+
+
+@dataclass
+class Prepared:
+    """A table, a model and options that fit each other."""
+
+    source: Source
+    features: list[str]
+    survey: Survey
+    setup: Setup
+    target: Any
+    options: Options
+    order: npt.NDArray[np.intp]  # all rows in random order, for samples
+    explained: int  # rows that are explained, the first ones of `order`
+
+
+@dataclass
+class Everyone:
+    """One entry per row of the table."""
+
+    present: npt.NDArray[np.int64]  # position of the label that the model predicts, -1 without one
+    label: npt.NDArray[np.int64]  # position of the label that the explanation aims at
+    status: npt.NDArray[np.str_]
+    cost: FloatArray  # NaN for people without an explanation
+    boundary: FloatArray
+    asked: npt.NDArray[np.bool_]  # rows that were explained at all
+    kept: npt.NDArray[np.intp]  # rows of which codes and points are kept
+    codes: FloatArray
+    points: FloatArray
+
+    @property
+    def already(self) -> npt.NDArray[np.bool_]:
+        """Who has the wanted decision."""
+        return np.asarray(self.status == Status.ALREADY)
+
+    @property
+    def found(self) -> npt.NDArray[np.bool_]:
+        """Who needs an explanation and has one."""
+        return np.asarray(np.isin(self.status, VALID) & ~self.already)
+
+    @property
+    def needed(self) -> npt.NDArray[np.bool_]:
+        """Who needs an explanation."""
+        return self.asked & ~self.already
+
+
+def prepare(model: Any, X: Any, y: Any, options: Options) -> Prepared:
+    """Check that model, table and options fit, and fit the methods."""
+    source, label, sensitive = _joined(as_source(X), y, options)
+    features = _features(model, source, label, sensitive, options)
+    for columns, what in (
+        (features, "features"),
+        (sensitive, "sensitive"),
+        ([label] if label else [], "label"),
+        ([options.id] if options.id else [], "id"),
+    ):
+        check_columns(source, columns, what)
+    order = np.argsort(chosen(options.seed, np.arange(source.rows, dtype=np.uint64), 2**62), kind="stable")
+    keep = np.zeros(source.rows, dtype=bool)
+    keep[order[:SAMPLE]] = True
+    found = survey(source, features, label, sensitive, options.id, keep)
+    if options.id is None and isinstance(source, Frame):
+        if source.frame.index.has_duplicates:
+            raise AuditError(
+                "The table's index has the same label twice, and it says who is who: use reset_index(drop=True)."
+            )
+        found.ids = source.frame.index
+    labels = None if found.labels is None else found.labels.loc[found.sample.index].to_numpy()
+    setup = set_up(model, found.sample, labels, options)
+    _check_labels(found, setup, source)
+    _check_missing(found, setup, source)
+    target = _target(options.target, setup)
+    explained = source.rows
+    if options.explain is not None or not setup.exact:
+        explained = min(source.rows, options.explain or FEW_SEARCHED)
+    if explained < source.rows:
+        setup.notes.append(f"{explained:,} people of {source.rows:,}, chosen at random, were explained.")
+    return Prepared(source, features, found, setup, target, options, order, explained)
+
+
+def _joined(source: Source, y: Any, options: Options) -> tuple[Source, str | None, list[str]]:
+    """The table with labels and sensitive columns that were given beside it."""
+    label, sensitive = options.label, options.sensitive_names()
+    beside = hasattr(options.sensitive, "columns")
+    if y is None and not beside:
+        return source, label, sensitive
+    if not isinstance(source, Frame):
+        raise AuditError("With a file, name the label and the sensitive columns; they cannot be given beside it.")
+    frame = source.frame
+    if y is not None:
+        if label is not None:
+            raise AuditError(f"Labels are given twice: y and label = {label!r}. Give one of them.")
+        values = np.asarray(y)
+        if values.shape != (len(frame),):
+            raise AuditError(f"y has shape {values.shape}, the table has {len(frame)} rows: one label each.")
+        label, frame = LABEL, frame.assign(**{LABEL: values})
+    if beside:
+        extra = as_source(options.sensitive)
+        if extra.rows != len(frame):
+            raise AuditError(f"sensitive has {extra.rows} rows, the table has {len(frame)}.")
+        table = next(extra.batches(extra.columns, max(extra.rows, 1)), pd.DataFrame(columns=extra.columns))
+        twice = [name for name in extra.columns if name in frame.columns]
+        if twice:
+            raise AuditError(
+                f"The table has a column {twice[0]!r}, and sensitive has another one: name it in sensitive instead."
+            )
+        frame = frame.assign(**{name: table[name].to_numpy() for name in extra.columns})
+    return Frame(frame, source.name, source.sha256()), label, sensitive
+
+
+def _features(model: Any, source: Source, label: str | None, sensitive: Sequence[str], options: Options) -> list[str]:
+    """The columns that the model takes: its own, those that are named, or all that are nothing else."""
+    fitted_with = getattr(model, "feature_names_in_", None)
+    if options.features is not None:
+        features = [str(name) for name in options.features]
+        if fitted_with is not None and set(map(str, fitted_with)) != set(features):
+            odd = sorted(set(map(str, fitted_with)) ^ set(features))
+            raise AuditError(
+                f"features: the model was fitted with {', '.join(map(str, fitted_with))}; what "
+                f"differs: {', '.join(odd)}. Leave features out to use the model's own."
+            )
+        return features
+    if fitted_with is not None:
+        return [str(name) for name in fitted_with]
+    taken = {label, options.id, *sensitive}
+    features = [name for name in source.columns if name not in taken]
+    width = getattr(model, "n_features_in_", None)
+    if width is not None and width != len(features):
+        raise AuditError(
+            f"The model takes {width} columns and has no names for them; the table has "
+            f"{len(features)} besides label, id "
+            f"and sensitive columns: {', '.join(features)}. List the model's columns under features."
+        )
+    return features
+
+
+def _check_labels(found: Survey, setup: Setup, source: Source) -> None:
+    if found.labels is None:
+        return
+    gone = found.labels.isna().to_numpy()
+    if gone.any():
+        raise AuditError(
+            f"label: row {int(np.argmax(gone))} of {source.name} has none ({int(gone.sum()):,} rows "
+            "in all). Leave those rows out."
+        )
+    known = set(setup.view.classes.tolist())
+    values = found.labels.unique().tolist()
+    strange = [value for value in values if value not in known]
+    if strange:
+        raise AuditError(
+            f"label: {source.name} has the label {strange[0]!r}, which the model does not know; it knows "
+            f"{', '.join(map(repr, setup.view.classes.tolist()))}. Is it the right column, and spelled as in training?"
+        )
+    if len(values) < 2:
+        raise AuditError(
+            f"label: all {source.rows:,} rows of {source.name} have the label {values[0]!r}. An "
+            "audit takes people with both decisions."
+        )
+
+
+def _check_missing(found: Survey, setup: Setup, source: Source) -> None:
+    """A missing value that the model cannot take is a mistake in the table or in the pipeline."""
+    view = setup.view
+    for name, (row, count) in found.missing.items():
+        if isinstance(view, MixedView):
+            j = view.schema.names.index(name)
+            one = found.sample.loc[[row]]
+            if np.isfinite(view.read(one)[0, j]):
+                continue
+        who = found.ids[row]
+        raise AuditError(
+            f"Column {name!r} of {source.name} is missing in {count:,} rows, the first of them "
+            f"row {who}, and the model has "
+            "no imputer for it. Put a SimpleImputer into the model's pipeline, or leave those rows out."
+        )
+
+
+def _target(target: Any, setup: Setup) -> Any:
+    """The wanted label as the model has it; TOML knows fewer types than labels."""
+    if target is None:
+        return None
+    classes = setup.view.classes.tolist()
+    for label in classes:
+        if label == target and isinstance(label, bool) == isinstance(target, bool):
+            return label
+    spelled = [label for label in classes if str(label) == str(target)]
+    if len(spelled) != 1:
+        raise AuditError(f"target: the model does not know {target!r}; it knows {', '.join(map(repr, classes))}.")
+    return spelled[0]
+
+
+def explain_everyone(prepared: Prepared, report: Report) -> Everyone:
+    """Explain everybody by the method in use, batch by batch."""
+    source, setup, options = prepared.source, prepared.setup, prepared.options
+    n, dim = source.rows, setup.view.n_features
+    asked = np.zeros(n, dtype=bool)
+    asked[prepared.order[: prepared.explained]] = True
+    kept = np.zeros(n, dtype=bool)
+    kept[prepared.order[: min(options.pair_people, prepared.explained)]] = True
+    everyone = Everyone(
+        np.full(n, -1),
+        np.full(n, -1),
+        np.full(n, "", dtype="<U11"),
+        np.full(n, np.nan),
+        np.full(n, np.nan),
+        asked,
+        np.flatnonzero(kept),
+        np.empty((int(kept.sum()), dim)),
+        np.empty((int(kept.sum()), dim)),
+    )
+    packed = Packed.of((setup.explainers[setup.in_use], setup.free))
+    place = np.cumsum(kept) - 1
+
+    def calls() -> Any:
+        for batch in source.batches(prepared.features, BATCH):
+            some = asked[batch.index.to_numpy()]
+            if some.any():
+                part = batch[some]
+                yield joblib.delayed(explain_batch)(packed, part, prepared.target, kept[part.index.to_numpy()])
+
+    done = 0
+    for found in run_all(calls()):
+        rows, answers = found.rows, found.answers
+        everyone.present[rows], everyone.label[rows] = found.present, answers.label
+        everyone.status[rows], everyone.cost[rows] = answers.status, answers.cost
+        everyone.boundary[rows] = found.boundary
+        where = place[rows[kept[rows]]]
+        everyone.codes[where], everyone.points[where] = found.codes, answers.points
+        done += len(rows)
+        report("explaining everybody", done, prepared.explained)
+    there = everyone.already
+    everyone.cost[there] = everyone.boundary[there] = np.nan
+    if asked.any() and there[asked].all():
+        raise AuditError(
+            f"target: everybody in {source.name} has the decision {prepared.target!r} already, so nobody needs an "
+            "explanation. Name the decision that people would like to have."
+        )
+    return everyone

@@ -1,0 +1,284 @@
+"""Single people: the least stable ones next to their nearest variation, and everybody who can be looked up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.auditing.measures import Measures
+from evenhand.auditing.people import Everyone, Prepared
+from evenhand.auditing.tasks import Varied
+from evenhand.auditing.told import amount, both, columns_of, different, facts, nearest_variation, tagged, told, value_of
+from evenhand.distances import FloatArray
+from evenhand.models import MixedView
+from evenhand.projection import VALID, Status
+
+LEAST_STABLE = 10
+DIGITS = 6  # of coordinates on the page: more could not be seen
+
+
+def least_stable(measures: Measures, in_use: str, noise: str) -> npt.NDArray[np.intp]:
+    """Positions in the sample of the people whose explanations move most in relation to themselves."""
+    values = measures.instability[in_use, noise].people["amplification"].to_numpy(dtype=float)
+    order = np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
+    chosen: npt.NDArray[np.intp] = order[np.isfinite(values[order])][:LEAST_STABLE]
+    return chosen
+
+
+def wanted_people(prepared: Prepared, everyone: Everyone, measures: Measures, pairs: list[int]) -> npt.NDArray[np.intp]:
+    """Rows of all people that the page shows: the least stable, those in pairs, those named, and some more."""
+    options, setup = prepared.options, prepared.setup
+    noise = next(iter(setup.perturbations))
+    rows = [int(measures.rows[i]) for i in least_stable(measures, setup.in_use, noise)]
+    rows += pairs
+    lookup = options.lookup
+    if isinstance(lookup, int):
+        rows += [int(row) for row in measures.rows[:lookup]]
+    else:
+        rows += _named(prepared, everyone, list(lookup))
+    return np.array(list(dict.fromkeys(rows)), dtype=np.intp)
+
+
+def _named(prepared: Prepared, everyone: Everyone, ids: list[Any]) -> list[int]:
+    """Rows of people by their id; who is not there or needs no explanation is named in a note."""
+    known = {str(label): row for row, label in enumerate(prepared.survey.ids.tolist())}
+    rows = []
+    for one in ids:
+        row = known.get(str(one))
+        if row is None:
+            prepared.setup.notes.append(f"lookup: there is no row {one!r} in {prepared.source.name}.")
+        elif not everyone.found[row]:
+            reason = Status(everyone.status[row]).reason if everyone.status[row] else "Nobody explained this person."
+            prepared.setup.notes.append(f"lookup: row {one!r} is not shown. {reason}")
+        else:
+            rows.append(row)
+    return rows
+
+
+def card(prepared: Prepared, measures: Measures, i: int, varied: Varied, at: int) -> dict[str, Any]:
+    """The `i`-th person of the sample, who is the `at`-th of `varied`, beside its nearest variation."""
+    setup, redact = prepared.setup, prepared.options.redact
+    explainer, view = setup.explainers[setup.in_use], setup.view
+    noise = next(iter(setup.perturbations))
+    one = measures.instability[setup.in_use, noise]
+    drawn = one.table["amplification"].to_numpy(dtype=float)[i * one.draws : (i + 1) * one.draws]
+    drawn = drawn[np.isfinite(drawn)]
+    x, cf = varied.codes[at], varied.answers.points[at]
+    place = int(np.flatnonzero(varied.some == at)[0])
+    target = int(varied.answers.label[at])
+    other = nearest_variation(explainer, x, cf, target, varied.variations, place, setup.distance)
+    shown: dict[str, Any] = {
+        "id": None if redact else str(measures.people.index[i]),
+        "perturbation": noise,
+        "amplification": float(one.people["amplification"].iloc[i]),
+        "low": float(np.min(drawn)),
+        "high": float(np.max(drawn)),
+        "draws": len(drawn),
+        "facts": [],
+        "variation": [],
+        "told": told(view, x, cf, redact),
+        "variation_told": [],
+        "by": None,
+        "moves": None,
+        "sentence": "",
+    }
+    if other is None:
+        return shown
+    changed = np.flatnonzero(other.person != x)
+    names = columns_of(view)
+    shown["by"] = float(setup.distance(x[None], other.person[None])[0])
+    shown["moves"] = float(setup.distance(cf[None], other.point[None])[0])
+    shown["variation_told"] = told(view, other.person, other.point, redact)
+    if redact:
+        full = told(view, x, cf), told(view, other.person, other.point)
+        tagged(*full, ("this person", "the variation"))
+        for short, long in zip((*shown["told"], *shown["variation_told"]), (*full[0], *full[1]), strict=True):
+            short["tag"] = long["tag"]
+        shown["variation"] = [[names[j], None, None] for j in changed]
+        shown["sentence"] = _sentence([names[j] for j in changed], None, other.differs)
+        return shown
+    tagged(shown["told"], shown["variation_told"], ("this person", "the variation"))
+    shown["facts"] = [[name, value, bool(j in changed)] for j, (name, value) in enumerate(facts(view, x))]
+    words = [(names[j], *both(value_of(view, int(j), x[j]), value_of(view, int(j), other.person[j]))) for j in changed]
+    shown["variation"] = [list(one) for one in words]
+    shown["sentence"] = _sentence([names[j] for j in changed], words, other.differs)
+    return shown
+
+
+def _sentence(columns: list[str], words: list[tuple[str, str, str]] | None, differs: bool) -> str:
+    end = "is told to change something else" if differs else "is told other amounts"
+    if words is None or len(words) > 2:
+        what = ", ".join(columns[:3]) + (f" and {len(columns) - 3} more" if len(columns) > 3 else "")
+        return f"The same person with a little other {what} {end}."
+    return (
+        "The same person with "
+        + " and ".join(f"{name} {after} instead of {before}" for name, before, after in words)
+        + f" {end}."
+    )
+
+
+def person(
+    prepared: Prepared,
+    everyone: Everyone,
+    measures: Measures,
+    row: int,
+    at: int,
+    varied: dict[str, Varied],
+    limit: float | None,
+) -> dict[str, Any]:
+    """Everything that the look-up shows of one person."""
+    setup = prepared.setup
+    view = setup.view
+    first = varied[setup.in_use]
+    x, cf = first.codes[at], first.answers.points[at]
+    who = prepared.survey.ids[row]
+    methods = [
+        _method_row(prepared, measures, method, one, at, _position(measures, row)) for method, one in varied.items()
+    ]
+    moves = methods[0]["amplification"]
+    place = np.flatnonzero(first.some == at)
+    share, n = _share_different(view, x, cf, first, int(place[0])) if len(place) else (np.nan, 0)
+    return {
+        "id": str(who),
+        "decision": str(view.classes[everyone.present[row]]),
+        "target": str(view.classes[everyone.label[row]]),
+        "title": _title(moves, share, limit),
+        "sentence": _told_the_same(share, n),
+        "facts": [list(one) for one in facts(view, x)],
+        "methods": methods,
+        "cloud": _cloud(view, varied, at),
+    }
+
+
+def _position(measures: Measures, row: int) -> int | None:
+    found = np.flatnonzero(measures.rows == row)
+    return int(found[0]) if len(found) else None
+
+
+def _method_row(
+    prepared: Prepared, measures: Measures, method: str, varied: Varied, at: int, i: int | None
+) -> dict[str, Any]:
+    setup, answers = prepared.setup, varied.answers
+    view, valid = setup.view, answers.status[at] in VALID
+    x, cf = varied.codes[at], answers.points[at]
+    moves = None
+    place = np.flatnonzero(varied.some == at)
+    if len(place):
+        people, points = varied.variations.people[place[0]], varied.variations.points[place[0]]
+        usable = np.isfinite(points).all(axis=1)
+        away = setup.distance(np.repeat(x[None], int(usable.sum()), axis=0), people[usable])
+        moved = setup.distance(np.repeat(cf[None], int(usable.sum()), axis=0), points[usable])
+        ratio = moved[away > 0] / away[away > 0]
+        moves = float(ratio.mean()) if len(ratio) else None
+    return {
+        "method": method,
+        "status": str(answers.status[at]),
+        "reason": Status(answers.status[at]).reason,
+        "told": told(view, x, cf) if valid else [],
+        "cost": float(setup.distance(x[None], cf[None])[0]) if valid else None,
+        "gap": float(answers.gap[at]) if valid else None,
+        "amplification": moves,
+        "certificate": _certificate(measures, method, i, setup.unit),
+    }
+
+
+def _certificate(measures: Measures, method: str, i: int | None, unit: str) -> dict[str, Any] | None:
+    if method not in measures.certificates or i is None:
+        return None
+    row = measures.certificates[method].iloc[i]
+    stable, label = float(row["stability_radius"]), float(row["label_radius"])
+    radius = min(stable, label)
+    if np.isnan(radius):
+        return None
+    if radius <= 0:
+        text = "Nothing is proven: two answers cost the same here."
+    elif np.isinf(radius):
+        text = f"Proven for changes of any size: {measures.certificates[method].attrs['statement']}."
+    else:
+        statement = measures.certificates[method].attrs["statement"]
+        text = f"Proven for every change up to {amount(radius, 2)} {unit}: {statement}."
+    return {
+        "stability_radius": stable if np.isfinite(stable) else None,
+        "label_radius": label if np.isfinite(label) else None,
+        "text": text,
+    }
+
+
+def _share_different(view: Any, x: FloatArray, cf: FloatArray, varied: Varied, place: int) -> tuple[float, int]:
+    """Share of the variations that are told to change something else, and how many there are."""
+    usable = np.isin(varied.variations.status[place], VALID) & ~varied.variations.flipped[place]
+    if not usable.any():
+        return np.nan, 0
+    people, points = varied.variations.people[place][usable], varied.variations.points[place][usable]
+    return float(different(view, x, cf, people, points).mean()), int(usable.sum())
+
+
+def _title(moves: float | None, share: float, limit: float | None) -> str:
+    if moves is None or np.isnan(share):
+        return "Nothing could be compared."
+    if limit is not None and moves > limit:
+        return "This explanation is not stable."
+    return "This explanation is stable." if share == 0 else "This explanation is stable for most variations."
+
+
+def _told_the_same(share: float, n: int) -> str:
+    if np.isnan(share):
+        return "No slight variation of this person kept the decision and had an explanation."
+    other = round(share * n)
+    if not other:
+        return f"All {n} slight variations are told to change the same things, in the same direction."
+    return f"{other} of {n} slight variations are told to change something else."
+
+
+def _cloud(view: Any, varied: dict[str, Varied], at: int) -> dict[str, Any] | None:
+    """What variations are told, in the two columns that matter most: changes of numbers, levels by position."""
+    number = view.schema.number if isinstance(view, MixedView) else np.ones(view.n_features, dtype=bool)
+    told_by: dict[str, tuple[FloatArray, FloatArray]] = {}
+    for method, one in varied.items():
+        place = np.flatnonzero(one.some == at)
+        if not len(place):
+            continue
+        x, cf = one.codes[at], one.answers.points[at]
+        people, points = one.variations.people[place[0]], one.variations.points[place[0]]
+        usable = np.isfinite(points).all(axis=1)
+        own = np.where(number, cf - x, cf)
+        told_by[method] = own, np.where(number, points - people, points)[usable]
+    if not told_by:
+        return None
+    spread = _importance(view, varied, at)
+    axes = [int(j) for j in np.argsort(-spread, kind="stable")[:2] if spread[j] > 0]
+    if not axes:
+        return None
+    points = {
+        method: {"at": _coordinates(own[axes]), "draws": [_coordinates(one) for one in draws[:, axes]]}
+        for method, (own, draws) in told_by.items()
+    }
+    named = [_axis(view, j) for j in axes] + [None]
+    return {"x": named[0], "y": named[1], "points": points}
+
+
+def _importance(view: Any, varied: dict[str, Varied], at: int) -> FloatArray:
+    """How often each column is changed, over methods and variations."""
+    total = np.zeros(view.n_features)
+    for one in varied.values():
+        place = np.flatnonzero(one.some == at)
+        if len(place):
+            _, changed = view.change(one.variations.people[place[0]], one.variations.points[place[0]])
+            _, own = view.change(one.codes[[at]], one.answers.points[[at]])
+            usable = np.isfinite(one.variations.points[place[0]]).all(axis=1)
+            total += changed[usable].mean(axis=0) + own[0] if usable.any() else own[0]
+    return total
+
+
+def _axis(view: Any, j: int) -> dict[str, Any]:
+    levels = None
+    if isinstance(view, MixedView):
+        column = view.schema[view.schema.names[j]]
+        levels = None if column.is_number else [amount(level) for level in column.levels]
+    return {"column": columns_of(view)[j], "levels": levels}
+
+
+def _coordinates(values: FloatArray) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in values] + [0.0] * (2 - len(values))

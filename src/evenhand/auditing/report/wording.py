@@ -1,0 +1,108 @@
+"""Numbers of an audit as text: two digits, one more where a limit is that near, and no false zero."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+MOST = 6  # digits after the point, however near a limit is
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How values are written; `cost` is the unit of costs and distances, such as "SD".
+
+    >>> say = Wording("SD")
+    >>> say.value({"value": 3.42, "low": 3.02, "high": 3.81}, "times")
+    '3.4×'
+    >>> say.span({"value": 3.42, "low": 3.02, "high": 3.81}, "times")
+    '3.0–3.8×'
+    >>> say.prose({"value": 0.052, "low": 0.0502, "high": 0.06}, "share", limit=0.05)
+    '5.02% to 6.00%'
+    """
+
+    cost: str = ""
+
+    def number(self, value: float | None, unit: str, digits: int | None = None) -> str:
+        """A single value with its unit."""
+        if value is None:
+            return "not measured"
+        digits = self.digits([value], unit) if digits is None else digits
+        return self._plain(value, unit, digits) + self._unit(unit)
+
+    def value(self, found: dict[str, Any], unit: str, limit: float | None = None) -> str:
+        """The estimate, with as many digits as its interval is written with."""
+        return self.number(found["value"], unit, self._of(found, unit, limit))
+
+    def span(self, found: dict[str, Any], unit: str, limit: float | None = None) -> str:
+        """The interval in a table; empty if there is none."""
+        minus = any(found[end] is not None and found[end] < 0 for end in ("low", "high"))
+        return self._ends(found, unit, limit, " to " if minus else "–")
+
+    def prose(self, found: dict[str, Any], unit: str, limit: float | None = None) -> str:
+        """The interval in a sentence."""
+        return self._ends(found, unit, limit, " to ")
+
+    def exact(self, value: float, unit: str) -> str:
+        """A number that somebody has set, such as a limit: all of its digits, unless it was computed after all."""
+        scaled = value * (100 if unit == "share" else 1)
+        usual, digits = self.digits([value], unit), 0
+        while digits < MOST and not math.isclose(round(scaled, digits), scaled, rel_tol=1e-9, abs_tol=1e-12):
+            digits += 1
+        return self.number(value, unit, digits if digits <= usual + 1 else usual)
+
+    def limit(self, gate: dict[str, Any]) -> str:
+        """What a gate asks for."""
+        words = "at most" if gate["comparison"] == "<=" else "at least"
+        return f"{words} {self.exact(gate['limit'], gate['unit'])}"
+
+    def digits(self, values: list[float | None], unit: str, limit: float | None = None) -> int:
+        """Digits after the point: two that count, and more if a rounded value would look like the limit."""
+        known = [value for value in values if value is not None]
+        if not known:
+            return 1
+        if unit == "share":
+            digits, scale = 1, 100.0
+        else:
+            size = float(f"{abs(known[0]):.1e}")  # 9.99 is 10 in two digits
+            digits, scale = (2 if size == 0 else max(0, 1 - math.floor(math.log10(size)))), 1.0
+        digits = min(digits, MOST)
+        if limit is not None:
+            for value in known:
+                while digits < MOST and value != limit and round(scale * value, digits) == round(scale * limit, digits):
+                    digits += 1
+        return digits
+
+    def _of(self, found: dict[str, Any], unit: str, limit: float | None) -> int:
+        ends = [found["low"], found["high"]]
+        if None not in ends and ends[0] < 0 < ends[1]:
+            # A difference that may be nothing: its size is that of the interval.
+            return self.digits([max(map(abs, ends)), found["value"], *ends], unit, limit)
+        return self.digits([found["value"], *ends], unit, limit)
+
+    def _ends(self, found: dict[str, Any], unit: str, limit: float | None, between: str) -> str:
+        low, high = found["low"], found["high"]
+        if low is None and high is None:
+            return ""
+        first, last = (self._end(end, found, unit, limit) for end in (low, high))
+        if unit == "share":
+            return f"{first}%{between}{last}%"
+        return f"{first}{between}{last}{self._unit(unit)}"
+
+    def _end(self, end: float | None, found: dict[str, Any], unit: str, limit: float | None) -> str:
+        if end is None:
+            return "unbounded"
+        digits = self._of(found, unit, limit)
+        value = found["value"]
+        # An end that is of another size than the estimate has digits of its own: 0.34–103×.
+        if limit is None and unit != "share" and value and end and end / value > 0 and not 0.1 < end / value < 10:
+            digits = self.digits([end], unit)
+        return self._plain(end, unit, digits)
+
+    def _plain(self, value: float, unit: str, digits: int) -> str:
+        text = f"{100 * value if unit == 'share' else value:,.{digits}f}".replace("-", "−")
+        return text.removeprefix("−") if not any(c in "123456789" for c in text) else text
+
+    def _unit(self, unit: str) -> str:
+        return {"times": "×", "share": "%"}.get(unit, f" {self.cost}" if self.cost else "")

@@ -1,0 +1,168 @@
+"""The result of an audit, and the files that it leaves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+
+from evenhand.auditing.errors import AuditError
+from evenhand.instability import Instability
+from evenhand.markup import framed
+
+FILES = ("report.html", "audit.json", "summary.md", "junit.xml")
+MARKS = {"pass": "✓ pass", "fail": "✕ fail", "undecided": "? undecided"}
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found; :func:`audit` makes it.
+
+    Attributes
+    ----------
+    content : dict
+        Everything, as plain data: what `audit.json` holds.
+    instability : dict from "method, perturbation" to Instability
+        The measurements behind it.
+    """
+
+    content: dict[str, Any]
+    instability: dict[str, Instability] = field(default_factory=dict, repr=False)
+
+    @property
+    def result(self) -> str:
+        """Passed, failed or undecided, in lower case."""
+        return str(self.content["verdict"]["result"])
+
+    @property
+    def exit_code(self) -> int:
+        """0 passed, 1 a gate failed, 3 undecided."""
+        return int(self.content["verdict"]["exit_code"])
+
+    @property
+    def gates(self) -> pd.DataFrame:
+        """One row per gate: result, value, interval, what it was measured on."""
+        rows = [
+            {"gate": one["gate"], "result": one["result"], **one["interval"], "of": one["of"], "why": one["why"]}
+            for one in self.content["gates"]
+        ]
+        return pd.DataFrame(rows, columns=["gate", "result", "value", "low", "high", "of", "why"])
+
+    def to_json(self) -> str:
+        """The content as JSON; its schema is in the package, `auditing/audit.schema.json`."""
+        return json.dumps(self.content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+    def to_html(self) -> str:
+        """The report as one self-contained page."""
+        from evenhand.auditing.report.page import render
+
+        return render(self.content)
+
+    def to_markdown(self) -> str:
+        """A summary for a pull request."""
+        found, audited = self.content["verdict"], self.content["audited"]
+        counts = f"{found['passed']} passed, {found['failed']} failed, {found['undecided']} undecided"
+        lines = [f"# Audit of explanations: {self.result}", "", f"{_text(found['title'])}. Gates: {counts}.", ""]
+        if self.content["gates"]:
+            lines += ["| result | gate | value | 95% interval | of |", "|---|---|--:|--:|---|"]
+        for one in self.content["gates"]:
+            interval = one["interval"]
+            ends = "–" if interval["low"] is None else f"{_number(interval['low'])} to {_number(interval['high'])}"
+            gate = one["gate"].replace("|", "\\|").replace("`", "'")
+            cells = [_text(cell) for cell in (_number(interval["value"]), ends, one["of"] or one["why"] or "")]
+            lines.append("| " + " | ".join([MARKS[one["result"]], f"`{gate}`", *cells]) + " |")
+        lines += ["", *(f"- {_text(sentence)}" for sentence in found["sentences"])]
+        lines += [f"- Note: {_text(note)}" for note in self.content["notes"]]
+        data, model = audited["data"], audited["model"]
+        lines += [
+            "",
+            f"Model {_text(model['name'])} ({_text(model['kind'])}), {data['rows']:,} people of {_text(data['name'])}, "
+            f"method in use: {_text(audited['in_use'])}, {audited['people']:,} people × {audited['draws']} variations, "
+            f"seed {audited['seed']}, evenhand {audited['evenhand']}.",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def to_junit(self) -> str:
+        """One test case per gate, for CI; an undecided gate is an error, since it is not a pass."""
+        gates = self.content["gates"]
+        suite = ElementTree.Element(
+            "testsuite",
+            name="evenhand audit",
+            tests=str(len(gates)),
+            failures=str(sum(one["result"] == "fail" for one in gates)),
+            errors=str(sum(one["result"] == "undecided" for one in gates)),
+        )
+        for one in gates:
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=f"evenhand.{one['section']}", name=_clean(one["gate"])
+            )
+            if one["result"] != "pass":
+                interval = one["interval"]
+                ends = f"{_number(interval['low'])} to {_number(interval['high'])}"
+                text = f"{_number(interval['value'])}, 95% interval {ends}"
+                message = _clean("; ".join([text, *(part for part in (one["of"], one["why"]) if part)]))
+                kind = "failure" if one["result"] == "fail" else "error"
+                ElementTree.SubElement(case, kind, message=message, type=one["result"])
+        ElementTree.indent(suite)
+        return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write `report.html`, `audit.json`, `summary.md` and `junit.xml`."""
+        folder = Path(folder)
+        contents = (self.to_html(), self.to_json(), self.to_markdown(), self.to_junit())
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, text in zip(FILES, contents, strict=True):
+                (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise AuditError(f"The output folder {folder} cannot be written: {error.strerror}.") from None
+        return [folder / name for name in FILES]
+
+    def __repr__(self) -> str:
+        found = self.content["verdict"]
+        return (
+            f"Audit({self.result}: {found['passed']} gates passed, {found['failed']} failed, "
+            f"{found['undecided']} undecided)"
+        )
+
+    def _repr_html_(self) -> str:
+        return framed(repr(self), self.gates)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that could not be written, before anything runs; nothing is left behind."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".evenhand"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise AuditError(
+            f"The output folder {folder} cannot be written: {error.strerror}. Name another one with --out."
+        ) from None
+    finally:
+        for made in missing:
+            if made.is_dir() and not any(made.iterdir()):
+                made.rmdir()
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _text(value: Any) -> str:
+    """Text that means nothing to Markdown."""
+    text = " ".join(str(value).split())
+    for mark in "\\|<>*_[]#":
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+def _clean(text: str) -> str:
+    """Text that XML can hold."""
+    return "".join(char for char in text if char in "\t\n\r" or " " <= char <= "\ud7ff" or char >= "\ue000")

@@ -1,0 +1,257 @@
+"""From a model, a sample of people and options to fitted methods, a distance and perturbations."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.exceptions import NotFittedError
+
+from evenhand.actionable import Actionable
+from evenhand.auditing.errors import AuditError
+from evenhand.auditing.options import Options
+from evenhand.distances import L1, L2, Distance, FloatArray, fitting
+from evenhand.explainer import Explainer
+from evenhand.methods import Closest, Plausible
+from evenhand.models import MixedView, has_encoders, mixed_view, view
+from evenhand.models.base import Predictor, blackbox
+from evenhand.noise import Count, Mixed, Rounding
+from evenhand.penalized import Penalized
+from evenhand.perturbations import Perturbation, learned
+from evenhand.schema import Column, Schema
+from evenhand.steady import Steady
+
+FITTED_ON = 5000  # people from whom densities are learned
+TRIED = 200  # people on whom a perturbation is tried
+
+
+@dataclass
+class Setup:
+    """What is measured with, once everything that a user can get wrong has been checked.
+
+    Attributes
+    ----------
+    view : Predictor
+        The model.
+    explainers : dict from name to Explainer
+        Fitted methods, the one in use first.
+    free : Explainer or None
+        The closest change if everything could change: how far people are from the boundary.
+    distance : callable
+        Between people, and between explanations.
+    perturbations : dict from name to perturbation
+        Fitted, so that they do the same to a part of a table as to the whole.
+    described : dict from name to str
+        What was meant, in Python.
+    unavailable : dict from name to str
+        Methods that this model or table does not allow, and why.
+    exact : bool
+        Whether the model has regions; otherwise it is searched.
+    notes : list of str
+        What was done or left out on the way.
+    """
+
+    view: Predictor
+    explainers: dict[str, Explainer]
+    free: Explainer | None
+    distance: Distance
+    perturbations: dict[str, Perturbation]
+    described: dict[str, str]
+    unavailable: dict[str, str]
+    exact: bool
+    unit: str
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def in_use(self) -> str:
+        """The method that people's explanations come from."""
+        return next(iter(self.explainers))
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns, for a table with levels."""
+        return self.view.schema if isinstance(self.view, MixedView) else None
+
+
+def seen_model(model: Any, sample: pd.DataFrame, named: bool) -> tuple[Predictor, bool]:
+    """The model as regions if it has any, else as a function that is only asked; and whether it has."""
+    try:
+        if has_encoders(model):
+            return mixed_view(model, sample), True
+        try:
+            return view(model), True
+        except TypeError:
+            strange = [str(n) for n, kind in sample.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
+            if strange:
+                raise AuditError(
+                    f"{type(model).__name__} has no decision region, so it has to be searched, which only works for "
+                    f"numbers; the column {strange[0]!r} is none. Put an encoder (OneHotEncoder, "
+                    "OrdinalEncoder) into a "
+                    "Pipeline that ends in a linear model or a decision tree, or pass encoded columns."
+                ) from None
+            return blackbox(model, sample if named else sample.to_numpy()), False
+    except NotFittedError as error:
+        raise AuditError(str(error)) from None
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, AuditError) else AuditError(str(error)) from None
+
+
+def set_up(model: Any, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options) -> Setup:
+    """Fit methods and perturbations on a sample of the people.
+
+    Parameters
+    ----------
+    model : fitted classifier
+    sample : DataFrame
+        Features.
+    y : array, optional
+        Labels of the sample.
+    options : Options
+    """
+    named = getattr(model, "feature_names_in_", None) is not None
+    seen, exact = seen_model(model, sample, named or has_encoders(model))
+    if len(seen.classes) < 2:
+        raise AuditError(f"The model knows one label only ({seen.classes[0]!r}): there is nothing to change to.")
+    try:
+        return _fitted(model, seen, exact, sample, y, options)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, AuditError) else AuditError(str(error)) from None
+
+
+def _fitted(
+    model: Any, seen: Predictor, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
+) -> Setup:
+    codes = seen.read(sample if seen.feature_names is not None else sample.to_numpy())
+    cost, schema = _cost(seen, codes, options)
+    table: Any = sample if isinstance(seen, MixedView) or seen.feature_names is not None else sample.to_numpy()
+    few = np.flatnonzero(np.isfinite(codes).all(axis=1))[:FITTED_ON]
+    if not len(few):
+        raise AuditError("No row of the table is complete: there is nobody to learn from.")
+    part = table.iloc[few] if isinstance(table, pd.DataFrame) else table[few]
+    labels = None if y is None else y[few]
+    explainers: dict[str, Explainer] = {}
+    unavailable: dict[str, str] = {}
+    notes: list[str] = []
+    methods = options.named_methods()
+    if not exact:
+        names = ", ".join(methods)
+        methods = {name: one for name, one in methods.items() if not isinstance(one, str) or one == "penalized"}
+        methods = methods or {"penalized": "penalized"}
+        notes.append(
+            f"{type(model).__name__} has no decision region, so it is searched by a local method, of which nothing is "
+            f"proven ({names} need a region)."
+        )
+    actionable = options.actionable
+    for i, (name, method) in enumerate(methods.items()):
+        try:
+            built = _method(method, cost, schema, actionable, options) if isinstance(method, str) else method
+            explainers[name] = built.fit(model, part, labels)
+        except (TypeError, ValueError) as error:
+            if i == 0:  # the method in use has to be there; the others are alternatives
+                raise
+            unavailable[name] = str(error)
+    free = None
+    if exact:
+        restricted = actionable is not None or next(iter(methods.values())) != "closest"
+        free = (
+            _method("closest", cost, schema, None, options).fit(model, part)
+            if restricted
+            else next(iter(explainers.values()))
+        )
+    described = {name: _say(one) for name, one in options.named_perturbations().items()}
+    noises, more = _perturbations(options, seen, codes)
+    notes += more
+    if not noises:
+        raise AuditError(
+            "None of the perturbations changes anything in this table: name another one. " + " ".join(more)
+        )
+    distance: Distance = (
+        free.cost if isinstance(seen, MixedView) and free else fitting(cost, seen.n_features, seen.feature_names)
+    )
+    unit = "SD" if options.cost in ("l1", "l2") else "units of the cost"
+    return Setup(seen, explainers, free, distance, noises, described, unavailable, exact, unit, notes)
+
+
+def _cost(seen: Predictor, codes: FloatArray, options: Options) -> tuple[Any, Schema | None]:
+    """The cost, and for a table with levels the schema with its weights."""
+    usable = codes[np.isfinite(codes).all(axis=1)]
+    spread = usable.std(axis=0) if len(usable) else np.ones(codes.shape[1])
+    spread = np.where(spread > 1e-12 * np.abs(usable).max(axis=0, initial=0.0), spread, 1.0)
+    if isinstance(seen, MixedView):
+        if options.cost == "l2" or isinstance(options.cost, L2):
+            raise AuditError('cost: with levels in the table the cost is a sum over columns, "l1"; got an l2 cost.')
+        schema = seen.schema
+        if options.cost == "l1":
+            weights = {n: 1.0 / spread[j] for j, (n, column) in enumerate(schema.columns.items()) if column.is_number}
+            schema = schema.weighted(weights)
+        return options.cost, schema
+    if options.cost == "l1":
+        cost: Any = L1(weights=1.0 / spread)
+    elif options.cost == "l2":
+        cost = L2(weights=1.0 / spread**2)
+    else:
+        cost = options.cost
+    return cost, None
+
+
+def _method(name: str, cost: Any, schema: Schema | None, actionable: Actionable | None, options: Options) -> Any:
+    if name == "closest":
+        return Closest(cost=cost, actionable=actionable, schema=schema)
+    if name == "plausible":
+        return Plausible(density=options.density, cost=cost, actionable=actionable, schema=schema)
+    if name == "penalized":
+        return Penalized(cost=cost, actionable=actionable, optimizer="descent")
+    # Only an l2 cost lets nobody's explanation move further than they do.
+    steady_cost = (
+        L2(weights=np.asarray(cost.weights) ** 2) if isinstance(cost, L1) and cost.weights is not None else cost
+    )
+    return Steady(cost=steady_cost if isinstance(steady_cost, L2) else "l2", actionable=actionable)
+
+
+def _perturbations(options: Options, seen: Predictor, codes: FloatArray) -> tuple[dict[str, Perturbation], list[str]]:
+    """Perturbations that know their columns and have learned; one that does nothing is left out with a note."""
+    whole = codes[np.isfinite(codes).all(axis=1)]
+    names = seen.feature_names or tuple(f"x{j}" for j in range(codes.shape[1]))
+    schema = seen.schema if isinstance(seen, MixedView) else Schema({n: Column("numeric") for n in names})
+    found: dict[str, Perturbation] = {}
+    notes = []
+    for name, one in options.named_perturbations().items():
+        by_column = isinstance(seen, MixedView) and not isinstance(one, Mixed)
+        if by_column or isinstance(one, Rounding | Count):
+            one = Mixed({}, one)  # noqa: PLW2901 - all columns that it suits
+        if isinstance(one, Mixed):
+            one = one.bind(schema)  # noqa: PLW2901
+            if not one.columns:
+                raise AuditError(f"The perturbation {name!r} suits no column of the table.")
+        fitted = learned(one, whole)
+        some = whole[:TRIED]
+        if (np.asarray(fitted(some.copy(), np.random.default_rng(0))) == some).all():
+            notes.append(_nothing(name, one))
+            continue
+        found[name] = fitted
+    return found, notes
+
+
+def _nothing(name: str, one: Any) -> str:
+    if isinstance(one, Mixed) and isinstance(one.others, Rounding):
+        return (
+            f"The perturbation {name!r} was not measured: no column is recorded so coarsely that "
+            "rounding hides anything."
+        )
+    return f"The perturbation {name!r} was not measured: it changes nothing in this table."
+
+
+def _say(value: Any) -> str:
+    """An object as it would be written in Python, without what was left out or learned."""
+    if not is_dataclass(value) or isinstance(value, type):
+        shown = repr(value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value)
+        return shown if len(shown) < 80 else f"<{type(value).__name__}>"
+    parts: list[str] = []
+    for i, f in enumerate(f for f in fields(value) if f.init and f.repr):
+        own = getattr(value, f.name)
+        if f.default is MISSING or not (own is f.default or own is None):
+            parts.append(_say(own) if i == 0 else f"{f.name}={_say(own)}")
+    return f"{type(value).__name__}({', '.join(parts)})"

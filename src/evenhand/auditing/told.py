@@ -1,0 +1,184 @@
+"""People and what they are told, in words; and the smallest variation that is told something else."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from evenhand.distances import Distance, FloatArray
+from evenhand.draws import Variations
+from evenhand.explainer import Explainer
+from evenhand.models import MixedView
+from evenhand.models.base import Predictor
+from evenhand.projection import VALID
+
+HALVINGS = 6  # to within some percent: further digits would say nothing
+SHOWN = 12  # columns of a person that a card lists
+
+
+def columns_of(view: Predictor) -> list[str]:
+    """Names of the columns."""
+    return [str(name) for name in view.feature_names or [f"x{j}" for j in range(view.n_features)]]
+
+
+def amount(value: Any, digits: int = 4) -> str:
+    """A value in words: numbers with a few digits, levels as they are."""
+    if bool(pd.isna(value)):
+        return "missing"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return str(value)
+    number = float(value)
+    if number == round(number) and abs(number) < 1e15:
+        return f"{number:,.0f}".replace("-", "−")
+    decimals = max(digits - 1 - int(np.floor(np.log10(abs(number)))), 0)
+    text = f"{number:,.{decimals}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def both(before: Any, after: Any) -> tuple[str, str]:
+    """Two values with as many digits as it takes to tell them apart."""
+    words = amount(before), amount(after)
+    for digits in (5, 6, 7, 9, 12):
+        if words[0] != words[1]:
+            break
+        words = amount(before, digits), amount(after, digits)
+    return words
+
+
+def value_of(view: Predictor, j: int, code: float) -> Any:
+    """The value of a column that a code stands for."""
+    if isinstance(view, MixedView):
+        column = view.schema[view.schema.names[j]]
+        if not column.is_number:
+            return column.levels[int(code)]
+    return float(code)
+
+
+def facts(view: Predictor, codes: FloatArray) -> list[tuple[str, str]]:
+    """A person, column by column."""
+    return [(name, amount(value_of(view, j, codes[j]))) for j, name in enumerate(columns_of(view))]
+
+
+def told(view: Predictor, x: FloatArray, cf: FloatArray, redact: bool = False) -> list[dict[str, Any]]:
+    """What a person is told to change, the largest change first."""
+    _, changed = view.change(x[None], cf[None])
+    names = columns_of(view)
+    found = []
+    for j in np.flatnonzero(changed[0]):
+        before, after = both(value_of(view, int(j), x[j]), value_of(view, int(j), cf[j]))
+        found.append(
+            {
+                "column": names[j],
+                "before": None if redact else before,
+                "after": None if redact else after,
+                "way": way(view, int(j), x[j], cf[j]),
+                "tag": None,
+            }
+        )
+    return found
+
+
+def way(view: Predictor, j: int, before: float, after: float) -> str:
+    """Up or down for numbers and ordered levels, "to" another level otherwise."""
+    if isinstance(view, MixedView):
+        column = view.schema[view.schema.names[j]]
+        if not (column.is_number or column.kind == "ordered"):
+            return "to"
+    return "up" if after > before else "down"
+
+
+def tagged(first: list[dict[str, Any]], second: list[dict[str, Any]], names: tuple[str, str]) -> None:
+    """Say of both lists, in place, how they differ."""
+    sides = ({one["column"]: one for one in first}, {one["column"]: one for one in second})
+    for mine, other, who in ((*sides, names[0]), (*sides[::-1], names[1])):
+        for column, one in mine.items():
+            theirs = other.get(column)
+            if theirs is None:
+                one["tag"] = f"only {who} is told this"
+            elif theirs["way"] != one["way"]:
+                one["tag"] = "opposite direction"
+            elif theirs["after"] != one["after"]:
+                one["tag"] = "different amount" if one["way"] != "to" else "another level"
+            else:
+                one["tag"] = "same for both"
+
+
+def different(
+    view: Predictor, x: FloatArray, cf: FloatArray, y: FloatArray, other: FloatArray
+) -> npt.NDArray[np.bool_]:
+    """Whether a person and others are told to change different columns, or the same ones differently."""
+    mine, my_columns = view.change(x[None], cf[None])
+    theirs, their_columns = view.change(y, other)
+    both_change = my_columns & their_columns
+    number = view.schema.number if isinstance(view, MixedView) else np.ones(x.shape[-1], dtype=bool)
+    against = np.where(number, np.sign(mine) != np.sign(theirs), mine != theirs)
+    found: npt.NDArray[np.bool_] = (my_columns != their_columns).any(axis=1) | (both_change & against).any(axis=1)
+    return found
+
+
+class Nearest(NamedTuple):
+    """A variation of a person, and what it is told."""
+
+    person: FloatArray
+    point: FloatArray
+    differs: bool  # told to change other columns, not only other amounts
+
+
+def nearest_variation(
+    explainer: Explainer, x: FloatArray, cf: FloatArray, target: int, varied: Variations, i: int, distance: Distance
+) -> Nearest | None:
+    """The least change of person `i` that is told to change something else.
+
+    Starts from the nearest of the variations that were drawn, takes back every column that does not matter, and
+    then as much of the others as leaves the answer another one.  If all variations are told the same, the one
+    whose answer moved furthest in relation to itself.
+    """
+    view = explainer.view
+    usable = np.flatnonzero(np.isin(varied.status[i], VALID) & ~varied.flipped[i])
+    if not len(usable):
+        return None
+    people, points = varied.people[i][usable], varied.points[i][usable]
+    away = distance(np.repeat(x[None], len(people), axis=0), people)
+    others = np.flatnonzero(different(view, x, cf, people, points))
+    if not len(others):
+        moved = distance(np.repeat(cf[None], len(points), axis=0), points)
+        k = int(np.argmax(moved / np.maximum(away, 1e-300)))
+        return Nearest(people[k], points[k], differs=False)
+    k = int(others[np.argmin(away[others])])
+    found = Nearest(people[k], points[k], differs=True)
+    own = int(view.positions(view.predict(x[None]))[0])
+
+    def still(person: FloatArray) -> Nearest | None:
+        if view.positions(view.predict(person[None]))[0] != own:
+            return None
+        answer = explainer.answer(person[None], np.array([target]), np.array([own]))
+        if answer.status[0] not in VALID or not different(view, x, cf, person[None], answer.points)[0]:
+            return None
+        return Nearest(person, answer.points[0], differs=True)
+
+    gaps = [distance(x[None], np.where(np.arange(len(x)) == j, found.person, x)[None])[0] for j in range(len(x))]
+    for j in np.argsort(gaps, kind="stable"):
+        if found.person[j] != x[j]:
+            tried = found.person.copy()
+            tried[j] = x[j]
+            found = still(tried) or found
+    number = view.schema.number if isinstance(view, MixedView) else np.ones(len(x), dtype=bool)
+    start, low, high = found.person, 0.0, 1.0  # at `low` the person is told the same, at `high` something else
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        tried = np.where(number, _rounded(view, x + middle * (start - x)), start)
+        nearer = still(tried) if not (tried == found.person).all() else found
+        low, high = (low, middle) if nearer is not None else (middle, high)
+        found = nearer or found
+    return found
+
+
+def _rounded(view: Predictor, x: FloatArray) -> FloatArray:
+    """Whole numbers where only those can be."""
+    if not isinstance(view, MixedView):
+        return x
+    whole = np.array([column.kind == "integer" for column in view.schema.columns.values()])
+    return np.where(whole, np.rint(x), x)
