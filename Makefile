@@ -21,6 +21,7 @@ help:
 # The example fails its gates, exit code 1, because of what is planted in it.
 audit: .venv/.installed-run
 	@OPENBLAS_NUM_THREADS=1 .venv/bin/evenhand audit --demo || test $$? -eq 1
+	@echo "That it fails is right: an unstable spot and an unfair group are planted in this example. See docs/audit.md."
 
 # One BLAS thread per process: more threads than cores only get in each other's way.
 reproduce: .venv/.installed-run

@@ -189,6 +189,7 @@ def _audited(n: int, names: dict[str, str], redacted: bool) -> dict[str, Any]:
         "explained": n,
         "already": 1000 - n,
         "decisions": {"declined": n, "granted": 1000 - n},
+        "command": "evenhand audit audit.toml",
         "in_use": "closest",
         "methods": {
             "closest": names.get("closest text", "the nearest change, by projection"),
@@ -321,7 +322,7 @@ def _told(column: str, before: str, after: str, tag: str | None = None) -> dict[
         way = "to"
     else:
         way = "up" if int(after.replace(",", "")) > int(before.replace(",", "")) else "down"
-    return {"column": column, "before": before, "after": after, "way": way, "tag": tag}
+    return {"column": column, "before": before, "after": after, "value": None, "way": way, "tag": tag}
 
 
 def _changed(
@@ -442,6 +443,7 @@ def _pairs(rng: np.random.Generator, names: dict[str, str]) -> dict[str, Any]:
                 "second": str(rng.integers(3000, 4000)),
                 "distance": apart,
                 "explanation_distance": apart * 10,
+                "change_distance": 0.9,
                 "cost_gap": 0.2,
                 "amplification": float(rng.uniform(8, 15)),
                 "differ": [[facts[1][0], facts[1][1], "2,430"], [facts[5][0], facts[5][1], "other"]],
@@ -458,6 +460,7 @@ def _pairs(rng: np.random.Generator, names: dict[str, str]) -> dict[str, Any]:
         "broken": share(int((moved > 0.8).sum()), 416),
         "different": share(53, 416),
         "cost_gap": {"median": 0.08, "p95": 0.31},
+        "change_distance": {"median": 0.2, "p95": 1.1},
         "amplification": {
             "median": float(np.median(moved / distance)),
             "p95": float(np.quantile(moved / distance, 0.95)),
@@ -485,6 +488,8 @@ def _groups(
                     "group": names.get(group, group),
                     "people": size,
                     "few": size < 30,
+                    "needed": size + 2,
+                    "not_found": 2,
                     "cost": _three(mine),
                     "amplification": {k: v for k, v in _three(amplification[who]).items() if k != "mean"},
                     "cost_difference": {"value": 0.11 - 0.05 * i, "low": 0.04 - 0.05 * i, "high": 0.18 - 0.05 * i},
@@ -538,6 +543,7 @@ def _remedies() -> list[dict[str, Any]]:
             "found": 0.98,
             "people": 380,
             "statistic": "median",
+            "perturbation": "noise",
         }
         for name, method, cost, times, dominated, passes in rows
     ] + [
@@ -553,6 +559,7 @@ def _remedies() -> list[dict[str, Any]]:
             "found": None,
             "people": 0,
             "statistic": "median",
+            "perturbation": "noise",
         }
     ]
 

@@ -224,6 +224,141 @@ class TestNumbers:
             assert model.predict(pd.DataFrame([person])[list(model.feature_names_in_)])[0] == "declined"
 
 
+def printed(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-"))
+
+
+class TestAdvice:
+    """What is written down works: the model says yes to the very numbers on the page."""
+
+    def test_numbers(self, planted: Audit) -> None:
+        model = loans().model
+        for person in planted.content["lookup"]:
+            row = {name: printed(value) for name, value in person["facts"]}
+            for method in person["methods"]:
+                told = {one["column"]: printed(one["after"]) for one in method["told"]}
+                if told:
+                    table = pd.DataFrame([row | told])[list(model.feature_names_in_)]
+                    assert model.predict(table)[0] == "granted", (person["id"], method["method"], told)
+
+    def test_levels_and_missing_values(self, found: Audit, pipeline, people: pd.DataFrame) -> None:
+        features = ["income", "debt", "children", "purpose"]
+        for person in found.content["lookup"]:
+            row = people.loc[[int(person["id"])], features].copy()
+            shown = dict(person["facts"])
+            assert row["debt"].isna().iloc[0] == shown["debt"].startswith("missing (taken as ")
+            for method in person["methods"]:
+                changed = row.copy()
+                for one in method["told"]:
+                    number = one["column"] != "purpose"
+                    changed[one["column"]] = printed(one["after"]) if number else one["after"]
+                assert pipeline.predict(changed)[0] == "yes"
+                assert all(
+                    one["value"] == pytest.approx(printed(one["after"]), rel=1e-2)
+                    for one in method["told"]
+                    if one["value"]
+                )
+
+    def test_missing_numbers_are_called_missing(self, pipeline, people: pd.DataFrame) -> None:
+        gone = people.index[people["debt"].isna()]
+        ids = [str(who) for who in gone]
+        one = audit(pipeline, people, **OPTIONS | {"lookup": ids, "methods": ["closest"]})
+        shown = {person["id"]: dict(person["facts"]) for person in one.content["lookup"] if person["id"] in ids}
+        assert shown
+        assert all(facts["debt"].startswith("missing (taken as ") for facts in shown.values())
+        assert any("debt" in note and "rows" in note for note in one.content["notes"])
+
+
+class TestJudgement:
+    def test_a_group_that_cannot_be_helped_is_not_lost(self) -> None:
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame({"income": rng.normal(size=800), "fixed": rng.choice([0.0, 3.0], 800)})
+        y = X["income"] - X["fixed"] > 0
+        model = LogisticRegression(C=100.0).fit(X, y)
+        sensitive = pd.DataFrame({"group": np.where(X["fixed"] > 0, "b", "a")})
+        limits = Actionable(immutable=["fixed"], bounds={"income": (-4.0, 2.0)})
+        gates = ["group_not_found_gap <= 0.1", "group_cost_gap <= 5"]
+        one = audit(
+            model, X, sensitive=sensitive, target=True, actionable=limits, gates=gates, methods=["closest"], **SMALL
+        )
+        assert one.gates["result"].tolist()[0] == "fail"
+        section = one.content["groups"][0]
+        assert {g["group"]: g["not_found"] > 0 for g in section["groups"]} == {"a": False, "b": True}
+        assert "Without any explanation are" in section["sentence"]
+
+    def test_without_a_target_groups_decide_nothing(self, pipeline, people) -> None:
+        one = audit(
+            pipeline, people, **OPTIONS | {"target": None, "gates": ["group_cost_gap <= 9"], "methods": ["closest"]}
+        )
+        assert one.exit_code == 3
+        assert "name the wanted decision" in one.gates["why"][0]
+
+    def test_a_few_people_decide_nothing(self, pipeline, people) -> None:
+        gates = ["median_amplification <= 9", "p95_amplification <= 9"]
+        one = audit(pipeline, people, **OPTIONS | {"people": 40, "gates": gates, "methods": ["closest"]})
+        assert one.gates["result"].tolist() == ["pass", "undecided"]
+        assert "Fewer than 70 people" in one.gates["why"][1]
+
+    def test_many_equal_groups_do_not_fail_by_chance(self) -> None:
+        rng = np.random.default_rng(1)
+        X = pd.DataFrame(rng.normal(size=(2400, 2)), columns=["a", "b"])
+        model = LogisticRegression().fit(X, X["a"] + X["b"] > 0)
+        failed = 0
+        for seed in range(5):
+            groups = pd.DataFrame({"g": np.random.default_rng(seed).choice([f"g{i}" for i in range(15)], len(X))})
+            gates = ["group_cost_gap <= 0.1"]
+            one = audit(model, X, sensitive=groups, target=True, gates=gates, methods=["closest"], **SMALL)
+            failed += one.gates["result"][0] == "fail"
+        assert failed == 0
+
+    def test_a_sorted_table_is_learned_from_as_a_whole(self) -> None:
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame(rng.normal(size=(7000, 2)), columns=["a", "b"])
+        y = (X["a"] > 0).to_numpy()
+        order = np.argsort(y, kind="stable")
+        X, y = X.iloc[order].reset_index(drop=True), y[order]
+        one = audit(LogisticRegression().fit(X, y), X, y, target=True, methods=["closest", "plausible"], **SMALL)
+        assert all(row["not_available"] is None for row in one.content["remedies"])
+
+    def test_twins_are_compared_once(self) -> None:
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame(rng.integers(0, 4, size=(500, 3)).astype(float), columns=list("abc"))
+        model = LogisticRegression().fit(X, X.sum(axis=1) > 4.5)
+        one = audit(model, X, target=True, methods=["closest"], **SMALL)
+        assert one.content["pairs"]["people"] < 64
+        assert one.content["pairs"]["within"] > 0
+        assert any("agree with somebody in every column" in note for note in one.content["notes"])
+
+    def test_redacted_notes_and_groups_hold_no_values(self, pipeline, people) -> None:
+        ages = people.assign(age=np.random.default_rng(0).uniform(18, 90, len(people)))
+        options = OPTIONS | {"sensitive": ["age"], "lookup": ["0", "nobody"], "redact": True, "methods": ["closest"]}
+        one = audit(pipeline, ages, **options)
+        assert [g["group"] for g in one.content["groups"][0]["groups"]] == [f"range {i} of 4" for i in (1, 2, 3, 4)]
+        assert not [note for note in one.content["notes"] if "nobody" in note or "'0'" in note]
+
+    def test_a_title_says_what_was_judged(self, pipeline, people) -> None:
+        titles = {}
+        for gate in ("not_found_rate <= 0.05", "group_cost_gap <= 0.000001"):
+            one = audit(pipeline, people, **OPTIONS | {"gates": [gate], "methods": ["closest"]})
+            titles[gate] = one.content["verdict"]["title"]
+        assert titles["not_found_rate <= 0.05"] == "Explanations are within all limits that were set"
+        assert "stable" not in titles["group_cost_gap <= 0.000001"]
+
+    def test_an_unknown_option_is_named(self, pipeline, people) -> None:
+        with pytest.raises(AuditError, match=r"There is no option 'taget'\. Did you mean 'target'"):
+            audit(pipeline, people, taget="yes")
+
+    def test_columns_of_a_model_without_names_have_those_of_the_table(self, people) -> None:
+        numbers = people[["income", "children"]].astype(float)
+        model = LogisticRegression().fit(numbers.to_numpy(), people["granted"])
+        limits = Actionable(immutable=["children"])
+        features = ["income", "children"]
+        options = OPTIONS | {"features": features, "actionable": limits, "methods": ["closest"]}
+        one = audit(model, people.drop(columns=["debt", "purpose"]), **options)
+        told = {told["column"] for person in one.content["lookup"] for told in person["methods"][0]["told"]}
+        assert told == {"income"}
+
+
 class TestSameResult:
     def test_on_one_process_two_and_a_cluster(self, pipeline, people, found: Audit) -> None:
         two = audit(pipeline, people, jobs=2, **OPTIONS)

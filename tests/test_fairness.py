@@ -472,3 +472,18 @@ def test_no_people_have_no_groups():
     assert found.groups == ()
     assert found.cost_gap.widest is None
     assert math.isnan(found.cost_gap.high)
+
+
+def test_cost_that_is_distance_is_no_treatment() -> None:
+    """Whatever the two distributions are: who pays exactly the distance is not treated worse."""
+    rng = np.random.default_rng(0)
+    for mine, rest in (
+        (rng.exponential(1, 3000), rng.exponential(2, 3000)),
+        (rng.gamma(2, 1, 900), rng.gamma(2, 1.5, 900)),
+    ):
+        cost = np.concatenate([mine, rest])
+        found = group_gaps(["a"] * len(mine) + ["b"] * len(rest), cost, cost)
+        assert found.cost_gap.widest is not None
+        assert found.cost_gap.widest.gap.low > 0
+        for group in found.groups:
+            assert abs(group.adjusted_difference.value) < 1e-9

@@ -28,9 +28,10 @@ from evenhand.reproduce.paper import EXPERIMENTS, cells_of, paper_study
 from evenhand.reproduce.paper import reproduce as write_paper
 from evenhand.study import Done, Outcome, Study, StudyError, combined, read_study, run_study
 from evenhand.study.summaries import medians
+from evenhand.workers import WorkersError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__, rich_markup_mode=None)
-WRONG_USE = 2
+WRONG_USE, INCOMPLETE = 2, 3
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results and checkpoints.")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="Run only this experiment; may be given again.")]
@@ -74,9 +75,9 @@ def audit(
     console = Console(stderr=True)
     began = time.perf_counter()
     changes = ({"redact": True} if redact else {}) | ({} if seed is None else {"seed": seed})
-    with _refusing("audit", console, AuditError):
+    with _refusing("audit", console, AuditError), _completing(console):
         if demo == (file is not None):
-            raise AuditError("Name an audit file, or use --demo; `evenhand init` writes a first file.")
+            raise AuditError("Name either an audit file or --demo; `evenhand init` writes a first file.")
         if clean and not demo:
             raise AuditError("--clean is a variant of --demo.")
         workers = _workers(jobs, cluster, AuditError)
@@ -189,7 +190,7 @@ def _refusing(command: str, console: Console, error: type[ValueError]) -> Iterat
     """Wrong use and wrong files end with a sentence and exit code 2."""
     try:
         yield
-    except error as found:
+    except (error, WorkersError) as found:
         _say(console, f"evenhand {command}: {found}", "red")
         raise typer.Exit(WRONG_USE) from None
 
@@ -198,6 +199,19 @@ def _workers(jobs: int | None, cluster: str | None, error: type[ValueError]) -> 
     if cluster is not None and jobs is not None:
         raise error("--jobs and --cluster exclude each other: a cluster has as many workers as it has.")
     return (os.cpu_count() or 1) if jobs is None else jobs
+
+
+@contextmanager
+def _completing(console: Console) -> Iterator[None]:
+    """What nobody expected ends with its traceback and exit code 3: 1 would say that a gate failed."""
+    try:
+        yield
+    except (AuditError, WorkersError, typer.Exit):
+        raise
+    except Exception:  # noqa: BLE001 - shown in full
+        console.print_exception()
+        _say(console, "evenhand audit: the audit is incomplete because of a defect in evenhand or in the model.", "red")
+        raise typer.Exit(INCOMPLETE) from None
 
 
 @contextmanager

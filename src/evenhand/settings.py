@@ -73,13 +73,15 @@ def key(check: Check, default: Any = MISSING) -> Any:
 def read_toml(path: Path, error: type[ValueError]) -> dict[str, Any]:
     """The content of a TOML file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors of Windows begin files with a mark
     except FileNotFoundError:
         raise error(f"There is no file {path}.") from None
-    except (IsADirectoryError, PermissionError) as found:
+    except OSError as found:
         raise error(f"{path} cannot be read: {found.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as found:
         raise error(f"{path} is not TOML: {found}") from None
+    except RecursionError:
+        raise error(f"{path} is not TOML that can be read: its lists are nested too deeply.") from None
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -8,6 +8,10 @@ from typing import Any
 import joblib
 
 
+class WorkersError(ValueError):
+    """The workers that were asked for are not there."""
+
+
 def backend(jobs: int | None, cluster: str | None) -> AbstractContextManager[Any]:
     """What joblib.Parallel uses inside of this context.
 
@@ -22,7 +26,12 @@ def backend(jobs: int | None, cluster: str | None) -> AbstractContextManager[Any
         from dask import distributed
 
         connect: Any = distributed.Client
-        client = connect(cluster)
+        try:
+            client = connect(cluster)
+        except (OSError, ValueError, TypeError) as error:
+            raise WorkersError(
+                f"--cluster: no Dask scheduler answers at {cluster!r} ({error}). An address looks like tcp://host:8786."
+            ) from None
         return _Both(client, joblib.parallel_config(backend="dask"))
     if jobs is None:
         return nullcontext()

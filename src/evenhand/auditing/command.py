@@ -12,7 +12,7 @@ from evenhand.auditing.models import LoadedModel, load_model
 from evenhand.auditing.people import Report
 from evenhand.auditing.result import Audit, check_folder
 from evenhand.auditing.run import audit
-from evenhand.auditing.setup import seen_model
+from evenhand.auditing.seen import seen_model
 from evenhand.auditing.tables import Frame, check_columns, open_table
 
 
@@ -28,7 +28,7 @@ def audit_files(
 ) -> Audit:
     """Audit the model and the table that a file names; nothing is written."""
     check_folder(wanted.out)
-    source = open_table(wanted.data)
+    source = open_table(wanted.data, wanted.options["id"])
     if not source.rows:
         raise AuditError(f"{source.name} has no rows: there is nobody to explain.")
     loaded = load_model(wanted.model, wanted.folder, trust_pickle=trust_pickle)
@@ -69,25 +69,35 @@ def audit_demo(
         jobs=jobs,
         cluster=cluster,
         progress=progress,
-        about={"model": {"name": "loan rules", "kind": "DecisionTreeClassifier", "sha256": None}},
+        about={
+            "command": "evenhand audit --demo" + (" --clean" if clean else ""),
+            "model": {"name": "Loan rules (example)", "kind": "DecisionTreeClassifier", "sha256": None},
+        },
         **example.options() | changes,
     )
 
 
 def write_first_file(model: str, data: Path, out: Path, *, trust_pickle: bool, force: bool) -> LoadedModel:
     """Write a commented audit file for a model and a table; paths are relative to where it goes."""
-    if out.exists() and not force:
+    try:
+        taken = out.exists()
+    except OSError as error:
+        raise AuditError(f"{out} cannot be written: {error.strerror}.") from None
+    if taken and not force:
         raise AuditError(f"{out} exists already; --force overwrites it, --out names another one.")
     source = open_table(data)
     loaded = load_model(model, Path(), trust_pickle=trust_pickle)
     fitted_with = getattr(loaded.model, "feature_names_in_", None)
     width = getattr(loaded.model, "n_features_in_", None)
+    if fitted_with is None and width is not None and width > len(source.columns):
+        raise AuditError(f"The model takes {width} columns; {source.name} has {len(source.columns)}.")
     features = source.columns[:width] if fitted_with is None else [str(name) for name in fitted_with]
     check_columns(source, features, "features")
     sample = next(source.batches(features, 1000), None)
     if sample is None:
         raise AuditError(f"{source.name} has no rows: there is nothing to look at.")
-    seen, _ = seen_model(loaded.model, sample, fitted_with is not None)
+    seen, _ = seen_model(loaded.model, sample, source.name)
+    seen.read(sample if seen.feature_names is not None else sample.to_numpy())
     where = out.resolve().parent
     model_path = model if not Path(model).exists() else _relative(Path(model), where)
     content = first_file(model_path, loaded.kind, _relative(data, where), source, list(features), seen.classes.tolist())

@@ -107,8 +107,22 @@ def blockers(prepared: Prepared, people: pd.DataFrame) -> list[str]:
     if not len(people) or prepared.setup.schema is None:
         return []
     notes = pd.Series(explainer.explain(people, prepared.target).note)
+    if prepared.options.redact:  # other notes name the value that cannot be explained
+        notes = notes[notes.str.startswith(Status.UNREACHABLE.reason)]
     counts = notes[notes != ""].value_counts()
     return [f"{count} of {len(people)} people looked at: {note}" for note, count in counts.items()]
+
+
+def flips_compared(prepared: Prepared, measures: Measures) -> list[str]:
+    """What is not set aside has to be said: variations with another decision that are compared all the same."""
+    if prepared.options.on_flip == "skip":
+        return []
+    one = measures.instability[prepared.setup.in_use, next(iter(prepared.setup.perturbations))]
+    share = float(one.table["flipped"].mean()) if len(one.table) else 0.0
+    return [
+        f"{share:.1%} of the variations get another decision; they are compared as well "
+        f"(on_flip = {prepared.options.on_flip!r}), and not counted as flipped under coverage."
+    ]
 
 
 def stability(prepared: Prepared, measures: Measures) -> list[dict[str, Any]]:
@@ -198,14 +212,15 @@ def certified_share(table: pd.DataFrame, radius: float) -> Interval:
     return share_interval(int((_radius(table) > radius).sum()), len(table))
 
 
-def remedies(prepared: Prepared, measures: Measures, statistic: str, limit: float | None) -> list[dict[str, Any]]:
+def remedies(
+    prepared: Prepared, measures: Measures, statistic: str, limit: float | None, noise: str
+) -> list[dict[str, Any]]:
     """Every method: what it costs people, and how far its explanations move.
 
     Cost and movement are of the people whom all methods explain: one that leaves out the difficult ones would look
     cheap otherwise.
     """
     setup, seed = prepared.setup, prepared.options.seed
-    noise = next(iter(setup.perturbations))
     valid = {name: np.isin(measures.instability[name, noise].people["status"], VALID) for name in setup.explainers}
     common = np.logical_and.reduce(list(valid.values()))
     found: list[dict[str, Any]] = []
@@ -226,7 +241,8 @@ def remedies(prepared: Prepared, measures: Measures, statistic: str, limit: floa
                 "cost": middle(measures.price[method][common], ("median",), seed)["median"],
                 "amplification": moves,
                 "statistic": statistic,
-                "passes": None if limit is None or math.isnan(moves.high) else bool(moves.high <= limit),
+                "perturbation": noise,
+                "passes": _passes(moves, limit),
                 "found": float(valid[method].mean()) if len(one.people) else math.nan,
                 "not_available": None,
             }
@@ -243,6 +259,7 @@ def remedies(prepared: Prepared, measures: Measures, statistic: str, limit: floa
                 "cost": None,
                 "amplification": None,
                 "statistic": statistic,
+                "perturbation": noise,
                 "passes": None,
                 "found": None,
                 "not_available": reason,
@@ -250,6 +267,13 @@ def remedies(prepared: Prepared, measures: Measures, statistic: str, limit: floa
             }
         )
     return found
+
+
+def _passes(moves: Interval, limit: float | None) -> bool | None:
+    """Whether the whole interval is inside, or outside of the limit; None if it is neither."""
+    if limit is None or math.isnan(moves.high):
+        return None
+    return True if moves.high <= limit else False if moves.low > limit else None
 
 
 def _better(a: dict[str, Any], b: dict[str, Any]) -> bool:

@@ -35,7 +35,8 @@ def _table(value: Any) -> str:
 
 
 def _lookup(value: Any) -> str:
-    good = not whole(0)(value) or (isinstance(value, list) and all(isinstance(one, str | int) for one in value))
+    listed = isinstance(value, list) and all(isinstance(one, str | int) and not isinstance(one, bool) for one in value)
+    good = listed or not whole(0)(value)
     return "" if good else "a whole number, or a list of ids"
 
 
@@ -139,8 +140,7 @@ def parse_audit(content: dict[str, Any], folder: Path, name: str = "the audit") 
         if not found.perturbations:
             raise AuditError("perturbations is empty: name at least one, such as [perturbations.noise].")
         options["perturbations"] = {
-            one: _perturbation(read_table(table, _Perturbation, f"perturbations.{one}", AuditError))
-            for one, table in _content(found.perturbations).items()
+            one: _perturbation(one, table) for one, table in _content(found.perturbations).items()
         }
     return Wanted(found.model, folder / found.data, folder / found.out, options, folder)
 
@@ -169,7 +169,22 @@ def _limits(found: _Actionable) -> Actionable:
     return Actionable(found.immutable, found.increase, found.decrease, bounds, levels)
 
 
-def _perturbation(found: _Perturbation) -> Any:
+USED = {
+    "gaussian": ("covariance", "relative"),
+    "uniform": ("radius", "relative"),
+    "mask": ("features",),
+    "rounding": ("step",),
+    "count": ("by",),
+    "levels": ("probability",),
+}
+
+
+def _perturbation(name: str, table: Any) -> Any:
+    found: _Perturbation = read_table(table, _Perturbation, f"perturbations.{name}", AuditError)
+    strange = [one for one in table if one not in ("kind", *USED[found.kind])]
+    if strange:
+        possible = ", ".join(USED[found.kind])
+        raise AuditError(f"perturbations.{name}: {strange[0]!r} means nothing to kind {found.kind!r}; {possible} does.")
     if found.kind == "rounding":
         return Rounding(found.step)
     if found.kind == "count":
@@ -193,19 +208,19 @@ def first_file(model: str, model_kind: str, data: str, source: Source, features:
     numbers = [name for name in features if pd.api.types.is_numeric_dtype(sample[name].dtype)]
     example = numbers[0] if numbers else features[0]
     low, high = (_round(sample[example].min()), _round(sample[example].max())) if numbers else (0, 1)
-    quoted = [json.dumps(str(one), ensure_ascii=False) for one in classes]
+    quoted = [_toml(str(one)) for one in classes]
     commented = "# " if label is None else ""
     return f"""\
-# An audit of {model_kind} on {data}: run it with `evenhand audit` and the name of this file.
+# An audit of {model_kind}: run it with `evenhand audit` and the name of this file.
 # Lines that begin with "#" show what is possible, or the default.  Paths start at this file's folder.
 
-model = {json.dumps(model)}
-data = {json.dumps(data)}           # .csv or .parquet, {source.rows:,} rows
-{commented}label = {json.dumps(label or "decision")}       # column with the true decision
-{"" if names else "# "}id = {json.dumps(names[0] if names else "customer")}     # who is who; or rows are counted
-# features = {json.dumps(features, ensure_ascii=False)}
-sensitive = {json.dumps(groups, ensure_ascii=False)}  # columns to compare groups by
-# target = {quoted[-1]}   # what people want, one of {", ".join(quoted)}; or the cheapest other one
+model = {_toml(model)}
+data = {_toml(data)}           # .csv or .parquet, {source.rows:,} rows
+{commented}label = {_toml(label or "decision")}       # column with the true decision
+{"" if names else "# "}id = {_toml(names[0] if names else "customer")}     # who is who; or rows are counted
+# features = {_toml(features)}
+sensitive = {_toml(groups)}  # columns to compare groups by
+target = {quoted[-1]}   # PLEASE CHECK: what people want, one of {", ".join(quoted)}; or the cheapest other one
 
 cost = "l1"            # or "l2": what a change costs, in units of each column's spread
 methods = ["closest", "plausible", "steady"]   # the one in use first, then alternatives ({", ".join(METHODS)})
@@ -229,10 +244,10 @@ gates = [
 ]
 
 [actionable]           # what people can change
-immutable = []         # columns of {json.dumps(features, ensure_ascii=False)}
-# increase = [{json.dumps(example, ensure_ascii=False)}]
+immutable = []         # columns of {_toml(features)}
+# increase = [{_toml(example)}]
 # decrease = []
-# bounds = {{ {json.dumps(example, ensure_ascii=False)} = [{low}, {high}] }}
+# bounds = {{ {_toml(example)} = [{low}, {high}] }}
 # levels = {{ "purpose" = ["car", "house"] }}
 
 [perturbations.noise]
@@ -253,6 +268,11 @@ kind = "rounding"      # whatever rounds to the recorded value; the precision is
 # quantile = 0.5
 # components = [1, 2, 3]
 """
+
+
+def _toml(value: Any) -> str:
+    """A text, or a list of texts, as TOML writes it."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _round(value: Any) -> float | int:

@@ -84,6 +84,13 @@ KNOWN = {
         "cost",
         COLUMN,
     ),
+    "group_not_found_gap": Known(
+        "Group gap in coverage",
+        "Largest difference between two groups in the share of people without an explanation",
+        "groups",
+        "share",
+        COLUMN,
+    ),
     "group_recourse_gap": Known(
         "Recourse gap",
         "Largest difference in mean cost between two groups (equalizing recourse)",
@@ -118,8 +125,13 @@ class Gate:
         """What it is about."""
         return KNOWN[self.name]
 
-    def judge(self, interval: Interval) -> Result:
-        """Pass only if the whole interval is inside the limit, fail only if it is wholly outside."""
+    def judge(self, interval: Interval, strict: Interval | None = None) -> Result:
+        """Pass only if the whole interval is inside the limit, fail only if it is wholly outside.
+
+        `strict` is a wider interval that decides failing, where many are looked at and one fails by chance.
+        """
+        if strict is not None and self.judge(interval) == "fail":
+            return "fail" if self.judge(strict) == "fail" else "undecided"
         if math.isnan(interval.low) or math.isnan(interval.high):
             return "undecided"
         if self.comparison == "<=":
@@ -132,6 +144,8 @@ class Candidate(NamedTuple):
 
     interval: Interval
     of: str | None = None
+    strict: Interval | None = None
+    why: str | None = None  # it could not be measured
 
 
 class Judged(NamedTuple):
@@ -207,15 +221,16 @@ def judge(gate: Gate, candidates: Sequence[Candidate], why: str | None = None) -
         nothing = Interval(math.nan, math.nan, math.nan)
         return Judged(gate, "undecided", nothing, None, why or "There was nothing to measure.")
     worst_first: tuple[Result, ...] = ("fail", "undecided", "pass")
-    results = [gate.judge(one.interval) for one in candidates]
+    results = [gate.judge(one.interval, one.strict) for one in candidates]
     result = min(results, key=worst_first.index)
     sign = 1.0 if gate.comparison == "<=" else -1.0
     deciding = [one for one, its in zip(candidates, results, strict=True) if its == result]
     shown = max(deciding, key=lambda one: -math.inf if math.isnan(one.interval.value) else sign * one.interval.value)
     reason = None
     if result == "undecided":
+        across = "The interval lies on both sides of the limit."
+        if shown.strict is not None and gate.judge(shown.interval) == "fail":
+            across = "Outside of the limit, but one of so many comparisons may be so by chance."
         unknown = math.isnan(shown.interval.low) or math.isnan(shown.interval.high)
-        reason = (
-            "An interval takes at least two people." if unknown else "The interval lies on both sides of the limit."
-        )
+        reason = shown.why or ("An interval takes at least two people." if unknown else across)
     return Judged(gate, result, shown.interval, shown.of, reason)

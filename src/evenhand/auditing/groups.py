@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.people import Everyone, Prepared, Report
 from evenhand.auditing.words import from_to, two
-from evenhand.fairness import Gap, Gaps, Group, Groups, group_gaps
+from evenhand.fairness import Gap, Gaps, Group, Groups, group_gaps, grouped
+from evenhand.fairness.groups import MISSING, OTHERS
+from evenhand.fairness.intervals import absolute
+from evenhand.stats import Interval, share_interval
+
+FEW = 30  # people below whom a group decides nothing
 
 
 @dataclass
 class Grouped:
-    """One comparison per sensitive column, and what the report says of it."""
+    """One comparison per sensitive column, and what the report says of it.
+
+    `strict` are the same comparisons with intervals for looking at all pairs of groups of a column at once.
+    """
 
     found: dict[str, Groups]
+    strict: dict[str, Groups]
+    coverage: dict[str, dict[str, tuple[int, int]]]  # by column and group: people who need an explanation, without one
     sections: list[dict[str, Any]]
 
 
@@ -25,37 +38,106 @@ def group_sections(prepared: Prepared, everyone: Everyone, measures: Measures, r
     """Compare the groups of every sensitive column, with the method in use."""
     setup, table = prepared.setup, prepared.survey.sensitive
     noise = next(iter(setup.perturbations))
-    one = measures.instability.get((setup.in_use, noise))
-    moves = None if one is None else one.table["amplification"].to_numpy(dtype=float)
-    person = None if one is None else np.repeat(measures.rows, one.draws)
+    one = measures.instability[setup.in_use, noise]
+    moves = one.table["amplification"].to_numpy(dtype=float)
+    person = np.repeat(measures.rows, one.draws)
     cost = np.where(everyone.found, everyone.cost, np.nan)
-    found: dict[str, Groups] = {}
-    for i, name in enumerate(table.columns):
+    result = Grouped({}, {}, {}, [])
+    for i, column in enumerate(table.columns):
         report("comparing groups", i, table.shape[1])
-        found[str(name)] = group_gaps(
-            table[name].reset_index(drop=True), cost, everyone.boundary, moves, person, seed=prepared.options.seed
+        name, values = str(column), _named(table[column].reset_index(drop=True), everyone, prepared.options.redact)
+        given = (values, cost, everyone.boundary, moves, person)
+        result.found[name] = group_gaps(*given, seed=prepared.options.seed)
+        pairs = max(len(result.found[name].cost_gap.pairs), 1)
+        confidence = 1 - 0.05 / pairs
+        result.strict[name] = (
+            result.found[name] if pairs == 1 else group_gaps(*given, seed=prepared.options.seed, confidence=confidence)
         )
-    return Grouped(found, [_section(name, one, measures, setup.unit) for name, one in found.items()])
+        result.coverage[name] = _coverage(values, everyone)
+        result.sections.append(_section(name, result, len(measures.rows), setup.unit))
+    return result
 
 
-def _section(name: str, found: Groups, measures: Measures, unit: str) -> dict[str, Any]:
+def _named(values: pd.Series[Any], everyone: Everyone, redact: bool) -> pd.Series[Any]:
+    """Groups by name; redacted, without the ends of ranges, which are values of people, and without small groups."""
+    named = grouped(values)
+    if not redact:
+        return named
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        ranges = [one for one in named.cat.categories if one != MISSING]
+        named = named.cat.rename_categories({one: f"range {i + 1} of {len(ranges)}" for i, one in enumerate(ranges)})
+    counts = named[everyone.found].value_counts()
+    small = [one for one in named.cat.categories if counts.get(one, 0) < FEW]
+    return grouped(named.astype(object).where(~named.isin(small), OTHERS))
+
+
+def _coverage(values: pd.Series[Any], everyone: Everyone) -> dict[str, tuple[int, int]]:
+    """People of each group who need an explanation, and how many of them have none."""
+    codes, names = values.cat.codes.to_numpy(), list(values.cat.categories)
+    needed, missing = everyone.needed, everyone.needed & ~everyone.found
+    return {
+        str(name): (int((needed & (codes == k)).sum()), int((missing & (codes == k)).sum()))
+        for k, name in enumerate(names)
+    }
+
+
+def coverage_gaps(counts: dict[str, tuple[int, int]], confidence: float = 0.95) -> list[Gap]:
+    """Differences of shares without an explanation, of all pairs of groups that are not small (Newcombe's interval)."""
+    found = []
+    for (a, (n, without)), (b, (m, other)) in combinations(counts.items(), 2):
+        if min(n, m) < FEW:
+            continue
+        first, second = share_interval(without, n, confidence), share_interval(other, m, confidence)
+        value = first.value - second.value
+        low = value - math.hypot(first.value - first.low, second.high - second.value)
+        high = value + math.hypot(first.high - first.value, second.value - second.low)
+        found.append(Gap(a, b, absolute(Interval(value, low, high))))
+    return sorted(found, key=lambda gap: -gap.gap.value)
+
+
+def _section(name: str, result: Grouped, measured: int, unit: str) -> dict[str, Any]:
+    found, counts = result.found[name], result.coverage[name]
     section: dict[str, Any] = {
         "column": name,
-        "groups": [_group(one, bool(len(measures.rows))) for one in found.groups],
+        "groups": [_group(one, bool(measured), counts.get(one.name, (0, 0))) for one in found.groups],
     }
     for key in ("cost_gap", "adjusted_gap", "amplification_gap", "recourse_gap"):
-        widest = getattr(found, key).widest
+        widest = _widest(found, key)
         section[key] = None if widest is None else widest.gap
         section[f"{key}_of"] = [] if widest is None else [widest.first, widest.second]
-    section["sentence"] = _sentence(found, unit)
+    section["sentence"] = _sentence(found, result.strict[name], unit) + _without(counts)
     return section
 
 
-def _group(one: Group, measured: bool) -> dict[str, Any]:
+def _widest(found: Groups, key: str) -> Gap | None:
+    """The widest gap; at the same distance that of a group which is asked more than everybody else."""
+    pairs = getattr(found, key).pairs
+    if key == "adjusted_gap":
+        worse = {one.name for one in found.groups if one.adjusted_difference.value >= 0}
+        pairs = [pair for pair in pairs if pair.first in worse] or pairs
+    return pairs[0] if pairs else None
+
+
+def _without(counts: dict[str, tuple[int, int]]) -> str:
+    """A sentence more if groups differ in who gets an explanation at all."""
+    gaps = [gap for gap in coverage_gaps(counts, 1 - 0.05 / max(len(counts), 1)) if gap.gap.low > 0]
+    if not gaps:
+        return ""
+    worst = max(gaps, key=lambda gap: gap.gap.low)
+    shares = {name: without / n for name, (n, without) in counts.items() if n}
+    return (
+        f" Without any explanation are {shares[worst.first]:.1%} of {worst.first} and {shares[worst.second]:.1%} of "
+        f"{worst.second}; they are in no cost."
+    )
+
+
+def _group(one: Group, measured: bool, counts: tuple[int, int]) -> dict[str, Any]:
     return {
         "group": one.name,
         "people": one.people,
         "few": one.few,
+        "needed": counts[0],
+        "not_found": counts[1],
         "cost": {"median": one.median, "p95": one.p95, "mean": one.mean},
         "amplification": {"median": one.amplification_median, "p95": one.amplification_p95} if measured else None,
         "cost_difference": one.cost_difference,
@@ -65,9 +147,9 @@ def _group(one: Group, measured: bool) -> dict[str, Any]:
     }
 
 
-def _sentence(found: Groups, unit: str) -> str:
-    """Whether a group is treated worse, or is only further away."""
-    widest = found.cost_gap.widest
+def _sentence(found: Groups, strict: Groups, unit: str) -> str:
+    """Whether a group is treated worse, or is only further away; strict intervals, since all pairs are looked at."""
+    widest = max(strict.cost_gap.pairs, key=lambda pair: (pair.gap.low, pair.gap.value), default=None)
     if widest is None:
         return "There are no two groups with enough people to compare."
     high, low = _ordered(found, widest)
@@ -77,6 +159,7 @@ def _sentence(found: Groups, unit: str) -> str:
             f"No difference in typical cost is shown; the largest is between {widest.first} and {widest.second}, "
             f"{two(gap.value)} {unit} (95% interval {from_to(gap)})."
         )
+    gap = next(one.gap for one in found.cost_gap.pairs if {one.first, one.second} == {widest.first, widest.second})
     text = (
         f"{high.name}: asked to change {two(gap.value)} {unit} more than {low.name} in the median "
         f"(95% interval {from_to(gap)})."
@@ -112,6 +195,7 @@ GAPS = {
     "group_recourse_gap": "recourse_gap",
     "group_amplification_gap": "amplification_gap",
 }
+COVERAGE = "group_not_found_gap"
 
 
 def gaps(found: Groups, gate: str) -> Gaps:

@@ -19,7 +19,7 @@ from evenhand.exact import RegionExplainer
 from evenhand.instability import PILOT, Instability
 
 PART = 250  # people of one task
-SEARCHED = 200  # people who are varied if the model has no regions, at most: a search takes longer
+SEARCHED = 100  # people who are varied if the model has no regions, at most: a search takes longer
 
 
 @dataclass
@@ -136,20 +136,22 @@ def _enough(
     pairs = [(setup.in_use, noise) for noise in setup.perturbations]
     draws = min(PILOT, options.max_draws)
     while True:
-        wanted = draws
+        wanted, short = draws, False
         for found, _ in _measured(prepared, packed, people, target, pairs, draws, report).values():
             mean = float(found.people["distance"].mean())
-            if not mean > 0 or found.half_width <= options.tolerance * mean:
+            if not mean > 0 or np.isnan(found.half_width) or found.half_width <= options.tolerance * mean:
                 continue
+            short = True
             # The width falls with the root of the number of draws; a tenth more, because it was estimated.
             needed = 1.1 * draws * (found.half_width / (options.tolerance * mean)) ** 2
             wanted = max(wanted, int(min(max(needed, draws + 1), options.max_draws)))
-        if wanted == draws:
+        if wanted == draws and draws < options.max_draws:
+            return draws
+        if draws == options.max_draws:
+            if short:
+                setup.notes.append(f"The tolerance asks for more than max_draws = {draws} variations per person.")
             return draws
         draws = wanted
-        if draws == options.max_draws:
-            setup.notes.append(f"The tolerance asks for more than max_draws = {draws} variations per person.")
-            return draws
 
 
 def _certified(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evenhand.auditing.people import Everyone, Prepared, Report
 from evenhand.auditing.tasks import Varied
-from evenhand.auditing.told import both, columns_of, tagged, told, value_of
+from evenhand.auditing.told import both, tagged, told, value_of
 from evenhand.distances import L1, L2
 from evenhand.fairness import Pairs, alike_pairs
 from evenhand.schema import Gower
@@ -39,19 +39,24 @@ def paired(prepared: Prepared, everyone: Everyone, report: Report) -> Paired:
     """Compare everybody who has an explanation with the nearest others."""
     setup, options = prepared.setup, prepared.options
     needed = everyone.found[everyone.kept]
+    # Who agrees with somebody in everything gets the same answer by construction: one of them stands for all.
+    rows = np.column_stack([everyone.codes, everyone.present[everyone.kept]])[needed]
+    first = np.sort(np.unique(rows, axis=0, return_index=True)[1]) if len(rows) else np.zeros(0, dtype=np.intp)
+    twins = int(needed.sum()) - len(first)
+    needed = np.isin(np.arange(len(needed)), np.flatnonzero(needed)[first])
+    if twins:
+        setup.notes.append(f"Alike pairs: {twins:,} people agree with somebody in every column and are compared once.")
     kept = everyone.kept[needed]
     if not isinstance(setup.distance, L1 | L2 | Gower):
         return Paired(None, kept, "Neighbours are found by an l1, l2 or Gower distance only.")
     if len(kept) < 2:
         return Paired(None, kept, "Fewer than two people have an explanation.")
     report("comparing alike pairs", 0, 0)
-    # Who aims at something else is told something else: alike are people with the same decision and the same aim.
-    decision = everyone.present[kept] * len(setup.view.classes) + everyone.label[kept]
     pairs = alike_pairs(
         everyone.codes[needed],
         everyone.points[needed],
         everyone.cost[kept],
-        decision,
+        everyone.present[kept],
         setup.distance,
         setup.view,
         neighbours=options.neighbours,
@@ -69,7 +74,12 @@ def paired(prepared: Prepared, everyone: Everyone, report: Report) -> Paired:
 
 
 def pair_section(
-    prepared: Prepared, everyone: Everyone, found: Paired, varied: Varied, place: dict[int, int]
+    prepared: Prepared,
+    everyone: Everyone,
+    found: Paired,
+    varied: Varied,
+    place: dict[int, int],
+    gone: npt.NDArray[np.bool_],
 ) -> dict[str, Any] | None:
     """What the report says of pairs; `varied` has the people of the worst ones, `place` says where."""
     pairs = found.pairs
@@ -85,16 +95,16 @@ def pair_section(
     ratio = alike["amplification"].to_numpy(dtype=float)
     ratio = ratio[np.isfinite(ratio)]
     redact, view, ids = prepared.options.redact, prepared.setup.view, prepared.survey.ids
-    names = columns_of(view)
+    names = prepared.features
     worst = []
     for row in pairs.worst(SHOWN).to_dict("records"):
         rows = [int(found.kept[i]) for i in (row["first"], row["second"])]
         at = [place[one] for one in rows]
         (x, y), (cf, other) = varied.codes[at], varied.answers.points[at]
-        lists = told(view, x, cf), told(view, y, other)
+        lists = told(view, names, x, cf, gone[at[0]]), told(view, names, y, other, gone[at[1]])
         tagged(*lists, ("the first", "the second"))
         for one in (*lists[0], *lists[1]) if redact else ():
-            one["before"] = one["after"] = None
+            one["before"] = one["after"] = one["value"] = None
         differ = [
             [names[j], *((None, None) if redact else both(value_of(view, int(j), x[j]), value_of(view, int(j), y[j])))]
             for j in np.flatnonzero(x != y)
@@ -105,6 +115,7 @@ def pair_section(
                 "second": None if redact else str(ids[rows[1]]),
                 "distance": row["distance"],
                 "explanation_distance": row["explanation_distance"],
+                "change_distance": row["change_distance"],
                 "cost_gap": row["cost_gap"],
                 "amplification": row["amplification"],
                 "differ": differ,
@@ -121,6 +132,10 @@ def pair_section(
         "broken": pairs.broken_share,
         "different": pairs.different_share,
         "cost_gap": {"median": alike["cost_gap"].median(), "p95": alike["cost_gap"].quantile(0.95)},
+        "change_distance": {
+            "median": alike["change_distance"].median(),
+            "p95": alike["change_distance"].quantile(0.95),
+        },
         "amplification": {
             "median": float(np.median(ratio)) if len(ratio) else np.nan,
             "p95": float(np.quantile(ratio, 0.95)) if len(ratio) else np.nan,

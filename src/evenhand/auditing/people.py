@@ -13,17 +13,19 @@ import pandas as pd
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.options import Options
+from evenhand.auditing.seen import seen_model
 from evenhand.auditing.setup import Setup, set_up
 from evenhand.auditing.tables import Frame, Source, Survey, as_source, check_columns, survey
 from evenhand.auditing.tasks import Packed, explain_batch, run_all
 from evenhand.distances import FloatArray
 from evenhand.models import MixedView
+from evenhand.models.base import Predictor
 from evenhand.projection import VALID, Status
 from evenhand.randomness import chosen
 
 BATCH = 5000  # people of one task
 SAMPLE = 20_000  # people from whom columns, spreads and densities are learned
-FEW_SEARCHED = 2000  # people that a model without regions is searched for, unless told otherwise
+FEW_SEARCHED = 1000  # people that a model without regions is searched for, unless told otherwise
 LABEL = "label of the person"
 
 Report = Callable[[str, int, int], object]
@@ -94,11 +96,30 @@ def prepare(model: Any, X: Any, y: Any, options: Options) -> Prepared:
                 "The table's index has the same label twice, and it says who is who: use reset_index(drop=True)."
             )
         found.ids = source.frame.index
+    # In random order, so that the first of them are as good as any: files are often sorted.
+    rank = np.empty(source.rows, dtype=np.int64)
+    rank[order] = np.arange(source.rows)
+    found.sample = found.sample.iloc[np.argsort(rank[found.sample.index.to_numpy()], kind="stable")]
     labels = None if found.labels is None else found.labels.loc[found.sample.index].to_numpy()
-    setup = set_up(model, found.sample, labels, options)
-    _check_labels(found, setup, source)
-    _check_missing(found, setup, source)
-    target = _target(options.target, setup)
+    seen, exact = seen_model(model, found.sample, source.name)
+    _check_labels(found, seen, source)
+    _check_missing(found, seen, source)
+    target = _target(options.target, seen)
+    setup = set_up(model, seen, exact, found.sample, labels, options)
+    if found.missing:
+        counts = ", ".join(f"{name} ({count:,} rows)" for name, (_, count) in found.missing.items())
+        setup.notes.append(f"Missing values, for which the model takes something else: {counts}.")
+    if target is None:
+        setup.notes.append(
+            "No target is named: everybody is explained towards the cheapest other label, favourable or not."
+        )
+    if target is None and len(seen.classes) > 2:
+        setup.notes.append(
+            "No target is named: a person's variations and certificates are held to the label that was cheapest for "
+            "the person. That another label may become the cheapest is not measured."
+        )
+    if label in features:
+        setup.notes.append(f"The label {label!r} is also an input of the model.")
     explained = source.rows
     if options.explain is not None or not setup.exact:
         explained = min(source.rows, options.explain or FEW_SEARCHED)
@@ -134,7 +155,7 @@ def _joined(source: Source, y: Any, options: Options) -> tuple[Source, str | Non
                 f"The table has a column {twice[0]!r}, and sensitive has another one: name it in sensitive instead."
             )
         frame = frame.assign(**{name: table[name].to_numpy() for name in extra.columns})
-    return Frame(frame, source.name, source.sha256()), label, sensitive
+    return Frame(frame, source.name), label, sensitive
 
 
 def _features(model: Any, source: Source, label: str | None, sensitive: Sequence[str], options: Options) -> list[str]:
@@ -148,7 +169,7 @@ def _features(model: Any, source: Source, label: str | None, sensitive: Sequence
                 f"features: the model was fitted with {', '.join(map(str, fitted_with))}; what "
                 f"differs: {', '.join(odd)}. Leave features out to use the model's own."
             )
-        return features
+        return features if fitted_with is None else [str(name) for name in fitted_with]
     if fitted_with is not None:
         return [str(name) for name in fitted_with]
     taken = {label, options.id, *sensitive}
@@ -163,7 +184,7 @@ def _features(model: Any, source: Source, label: str | None, sensitive: Sequence
     return features
 
 
-def _check_labels(found: Survey, setup: Setup, source: Source) -> None:
+def _check_labels(found: Survey, seen: Predictor, source: Source) -> None:
     if found.labels is None:
         return
     gone = found.labels.isna().to_numpy()
@@ -172,13 +193,13 @@ def _check_labels(found: Survey, setup: Setup, source: Source) -> None:
             f"label: row {int(np.argmax(gone))} of {source.name} has none ({int(gone.sum()):,} rows "
             "in all). Leave those rows out."
         )
-    known = set(setup.view.classes.tolist())
+    known = set(seen.classes.tolist())
     values = found.labels.unique().tolist()
     strange = [value for value in values if value not in known]
     if strange:
         raise AuditError(
             f"label: {source.name} has the label {strange[0]!r}, which the model does not know; it knows "
-            f"{', '.join(map(repr, setup.view.classes.tolist()))}. Is it the right column, and spelled as in training?"
+            f"{', '.join(map(repr, seen.classes.tolist()))}. Is it the right column, and spelled as in training?"
         )
     if len(values) < 2:
         raise AuditError(
@@ -187,9 +208,8 @@ def _check_labels(found: Survey, setup: Setup, source: Source) -> None:
         )
 
 
-def _check_missing(found: Survey, setup: Setup, source: Source) -> None:
+def _check_missing(found: Survey, view: Predictor, source: Source) -> None:
     """A missing value that the model cannot take is a mistake in the table or in the pipeline."""
-    view = setup.view
     for name, (row, count) in found.missing.items():
         if isinstance(view, MixedView):
             j = view.schema.names.index(name)
@@ -200,15 +220,16 @@ def _check_missing(found: Survey, setup: Setup, source: Source) -> None:
         raise AuditError(
             f"Column {name!r} of {source.name} is missing in {count:,} rows, the first of them "
             f"row {who}, and the model has "
-            "no imputer for it. Put a SimpleImputer into the model's pipeline, or leave those rows out."
+            "no imputer for it (or has to be searched, which takes complete rows). Put a SimpleImputer into the "
+            "model's pipeline, or leave those rows out."
         )
 
 
-def _target(target: Any, setup: Setup) -> Any:
+def _target(target: Any, seen: Predictor) -> Any:
     """The wanted label as the model has it; TOML knows fewer types than labels."""
     if target is None:
         return None
-    classes = setup.view.classes.tolist()
+    classes = seen.classes.tolist()
     for label in classes:
         if label == target and isinstance(label, bool) == isinstance(target, bool):
             return label
@@ -237,7 +258,7 @@ def explain_everyone(prepared: Prepared, report: Report) -> Everyone:
         np.empty((int(kept.sum()), dim)),
         np.empty((int(kept.sum()), dim)),
     )
-    packed = Packed.of((setup.explainers[setup.in_use], setup.free))
+    packed = Packed.of((setup.explainers[setup.in_use], setup.free, setup.distance))
     place = np.cumsum(kept) - 1
 
     def calls() -> Any:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.people import Everyone, Prepared
 from evenhand.auditing.tasks import Varied
-from evenhand.auditing.told import amount, both, columns_of, different, facts, nearest_variation, tagged, told, value_of
+from evenhand.auditing.told import amount, both, different, facts, nearest_variation, tagged, told, value_of
+from evenhand.auditing.words import two
 from evenhand.distances import FloatArray
 from evenhand.models import MixedView
 from evenhand.projection import VALID, Status
@@ -43,6 +44,8 @@ def wanted_people(prepared: Prepared, everyone: Everyone, measures: Measures, pa
 
 def _named(prepared: Prepared, everyone: Everyone, ids: list[Any]) -> list[int]:
     """Rows of people by their id; who is not there or needs no explanation is named in a note."""
+    if prepared.options.redact:
+        return []
     known = {str(label): row for row, label in enumerate(prepared.survey.ids.tolist())}
     rows = []
     for one in ids:
@@ -57,10 +60,12 @@ def _named(prepared: Prepared, everyone: Everyone, ids: list[Any]) -> list[int]:
     return rows
 
 
-def card(prepared: Prepared, measures: Measures, i: int, varied: Varied, at: int) -> dict[str, Any]:
+def card(
+    prepared: Prepared, measures: Measures, i: int, varied: Varied, at: int, gone: npt.NDArray[np.bool_]
+) -> dict[str, Any]:
     """The `i`-th person of the sample, who is the `at`-th of `varied`, beside its nearest variation."""
     setup, redact = prepared.setup, prepared.options.redact
-    explainer, view = setup.explainers[setup.in_use], setup.view
+    explainer, view, names = setup.explainers[setup.in_use], setup.view, prepared.features
     noise = next(iter(setup.perturbations))
     one = measures.instability[setup.in_use, noise]
     drawn = one.table["amplification"].to_numpy(dtype=float)[i * one.draws : (i + 1) * one.draws]
@@ -78,7 +83,7 @@ def card(prepared: Prepared, measures: Measures, i: int, varied: Varied, at: int
         "draws": len(drawn),
         "facts": [],
         "variation": [],
-        "told": told(view, x, cf, redact),
+        "told": told(view, names, x, cf, gone, redact),
         "variation_told": [],
         "by": None,
         "moves": None,
@@ -87,12 +92,11 @@ def card(prepared: Prepared, measures: Measures, i: int, varied: Varied, at: int
     if other is None:
         return shown
     changed = np.flatnonzero(other.person != x)
-    names = columns_of(view)
     shown["by"] = float(setup.distance(x[None], other.person[None])[0])
     shown["moves"] = float(setup.distance(cf[None], other.point[None])[0])
-    shown["variation_told"] = told(view, other.person, other.point, redact)
+    shown["variation_told"] = told(view, names, other.person, other.point, gone & (other.person == x), redact)
     if redact:
-        full = told(view, x, cf), told(view, other.person, other.point)
+        full = told(view, names, x, cf, gone), told(view, names, other.person, other.point, gone)
         tagged(*full, ("this person", "the variation"))
         for short, long in zip((*shown["told"], *shown["variation_told"]), (*full[0], *full[1]), strict=True):
             short["tag"] = long["tag"]
@@ -100,7 +104,7 @@ def card(prepared: Prepared, measures: Measures, i: int, varied: Varied, at: int
         shown["sentence"] = _sentence([names[j] for j in changed], None, other.differs)
         return shown
     tagged(shown["told"], shown["variation_told"], ("this person", "the variation"))
-    shown["facts"] = [[name, value, bool(j in changed)] for j, (name, value) in enumerate(facts(view, x))]
+    shown["facts"] = [[name, value, bool(j in changed)] for j, (name, value) in enumerate(facts(view, names, x, gone))]
     words = [(names[j], *both(value_of(view, int(j), x[j]), value_of(view, int(j), other.person[j]))) for j in changed]
     shown["variation"] = [list(one) for one in words]
     shown["sentence"] = _sentence([names[j] for j in changed], words, other.differs)
@@ -127,15 +131,17 @@ def person(
     at: int,
     varied: dict[str, Varied],
     limit: float | None,
+    gone: npt.NDArray[np.bool_],
 ) -> dict[str, Any]:
     """Everything that the look-up shows of one person."""
-    setup = prepared.setup
+    setup, names = prepared.setup, prepared.features
     view = setup.view
     first = varied[setup.in_use]
     x, cf = first.codes[at], first.answers.points[at]
     who = prepared.survey.ids[row]
     methods = [
-        _method_row(prepared, measures, method, one, at, _position(measures, row)) for method, one in varied.items()
+        _method_row(prepared, measures, method, one, at, _position(measures, row), gone)
+        for method, one in varied.items()
     ]
     moves = methods[0]["amplification"]
     place = np.flatnonzero(first.some == at)
@@ -146,9 +152,9 @@ def person(
         "target": str(view.classes[everyone.label[row]]),
         "title": _title(moves, share, limit),
         "sentence": _told_the_same(share, n),
-        "facts": [list(one) for one in facts(view, x)],
+        "facts": [list(one) for one in facts(view, names, x, gone)],
         "methods": methods,
-        "cloud": _cloud(view, varied, at),
+        "cloud": _cloud(view, names, varied, at),
     }
 
 
@@ -158,9 +164,15 @@ def _position(measures: Measures, row: int) -> int | None:
 
 
 def _method_row(
-    prepared: Prepared, measures: Measures, method: str, varied: Varied, at: int, i: int | None
+    prepared: Prepared,
+    measures: Measures,
+    method: str,
+    varied: Varied,
+    at: int,
+    i: int | None,
+    gone: npt.NDArray[np.bool_],
 ) -> dict[str, Any]:
-    setup, answers = prepared.setup, varied.answers
+    setup, answers, names = prepared.setup, varied.answers, prepared.features
     view, valid = setup.view, answers.status[at] in VALID
     x, cf = varied.codes[at], answers.points[at]
     moves = None
@@ -176,7 +188,7 @@ def _method_row(
         "method": method,
         "status": str(answers.status[at]),
         "reason": Status(answers.status[at]).reason,
-        "told": told(view, x, cf) if valid else [],
+        "told": told(view, names, x, cf, gone) if valid else [],
         "cost": float(setup.distance(x[None], cf[None])[0]) if valid else None,
         "gap": float(answers.gap[at]) if valid else None,
         "amplification": moves,
@@ -218,8 +230,12 @@ def _share_different(view: Any, x: FloatArray, cf: FloatArray, varied: Varied, p
 def _title(moves: float | None, share: float, limit: float | None) -> str:
     if moves is None or np.isnan(share):
         return "Nothing could be compared."
-    if limit is not None and moves > limit:
+    if share >= 0.5 or (share > 0 and limit is not None and moves > limit):
         return "This explanation is not stable."
+    if limit is not None and moves > limit:
+        return "The amounts of this explanation are not stable."
+    if limit is None:
+        return f"This explanation moves {two(moves)} times as far as the person."
     return "This explanation is stable." if share == 0 else "This explanation is stable for most variations."
 
 
@@ -232,7 +248,7 @@ def _told_the_same(share: float, n: int) -> str:
     return f"{other} of {n} slight variations are told to change something else."
 
 
-def _cloud(view: Any, varied: dict[str, Varied], at: int) -> dict[str, Any] | None:
+def _cloud(view: Any, names: list[str], varied: dict[str, Varied], at: int) -> dict[str, Any] | None:
     """What variations are told, in the two columns that matter most: changes of numbers, levels by position."""
     number = view.schema.number if isinstance(view, MixedView) else np.ones(view.n_features, dtype=bool)
     told_by: dict[str, tuple[FloatArray, FloatArray]] = {}
@@ -255,7 +271,7 @@ def _cloud(view: Any, varied: dict[str, Varied], at: int) -> dict[str, Any] | No
         method: {"at": _coordinates(own[axes]), "draws": [_coordinates(one) for one in draws[:, axes]]}
         for method, (own, draws) in told_by.items()
     }
-    named = [_axis(view, j) for j in axes] + [None]
+    named = [_axis(view, names, j) for j in axes] + [None]
     return {"x": named[0], "y": named[1], "points": points}
 
 
@@ -272,12 +288,12 @@ def _importance(view: Any, varied: dict[str, Varied], at: int) -> FloatArray:
     return total
 
 
-def _axis(view: Any, j: int) -> dict[str, Any]:
+def _axis(view: Any, names: list[str], j: int) -> dict[str, Any]:
     levels = None
     if isinstance(view, MixedView):
         column = view.schema[view.schema.names[j]]
         levels = None if column.is_number else [amount(level) for level in column.levels]
-    return {"column": columns_of(view)[j], "levels": levels}
+    return {"column": names[j], "levels": levels}
 
 
 def _coordinates(values: FloatArray) -> list[float]:

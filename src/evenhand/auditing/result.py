@@ -135,8 +135,12 @@ class Audit:
 
 def check_folder(folder: Path) -> None:
     """Refuse a folder that could not be written, before anything runs; nothing is left behind."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    missing: list[Path] = []
     try:
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
+        blocked = [name for name in FILES if (folder / name).is_dir()]
+        if blocked:
+            raise AuditError(f"{folder / blocked[0]} cannot be written: it is a folder. Name another with --out.")
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".evenhand"
         probe.write_bytes(b"")

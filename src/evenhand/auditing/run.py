@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from dataclasses import fields
 from importlib import metadata
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from evenhand.auditing import content as sections
+from evenhand.auditing.errors import AuditError
 from evenhand.auditing.gates import Gate, Judged
 from evenhand.auditing.groups import Grouped, group_sections
 from evenhand.auditing.measures import Measures, measure, vary
@@ -20,8 +22,11 @@ from evenhand.auditing.pairs import Paired, pair_section, paired
 from evenhand.auditing.people import Everyone, Prepared, Report, explain_everyone, prepare
 from evenhand.auditing.persons import card, least_stable, person, wanted_people
 from evenhand.auditing.result import Audit
+from evenhand.auditing.setup import say
 from evenhand.auditing.tables import rows_of
 from evenhand.auditing.verdict import judged, verdict
+from evenhand.distances import L2
+from evenhand.settings import nearest
 from evenhand.workers import backend
 
 SCHEMA = "evenhand-audit/1"
@@ -107,30 +112,25 @@ def audit(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> found = audit(LogisticRegression(max_iter=1000).fit(X, y), X, y, methods=["closest"], draws=4)
     >>> found.gates["gate"].tolist()[:2]
-    ['not_found_rate <= 0.01', 'median_amplification <= 1.2']
+    ['not_found_rate <= 0.01', 'median_amplification <= 2']
     """
+    strange = [name for name in options if name not in Options.__dataclass_fields__]
+    if strange:
+        known = list(Options.__dataclass_fields__)
+        raise AuditError(
+            f"There is no option {strange[0]!r}.{nearest(strange[0], known)} Possible are {', '.join(known)}."
+        )
     chosen = Options(**options)
-    say: Report = progress or (lambda *_: None)
-    say("preparing", 0, 0)
-    with threadpool_limits(1):  # sums of several threads are added up in another order, in the last digit
-        prepared = prepare(model, X, y, chosen)
-        _compile(prepared)
+    tell: Report = progress or (lambda *_: None)
+    tell("preparing", 0, 0)
     with backend(jobs, cluster):
-        everyone = explain_everyone(prepared, say)
-        measures = measure(prepared, everyone, say)
-        pairs = paired(prepared, everyone, say)
-        groups = group_sections(prepared, everyone, measures, say)
-        return _assembled(prepared, everyone, measures, pairs, groups, about or {}, say)
-
-
-def _compile(prepared: Prepared) -> None:
-    """Explain one person here, so that workers find the kernels compiled."""
-    setup = prepared.setup
-    one = prepared.survey.sample.iloc[:1]
-    if not setup.exact:
-        return
-    for explainer in setup.explainers.values():
-        explainer.explain(one if setup.view.feature_names is not None else one.to_numpy())
+        with threadpool_limits(1):  # sums of several threads are added up in another order, in the last digit
+            prepared = prepare(model, X, y, chosen)
+        everyone = explain_everyone(prepared, tell)
+        measures = measure(prepared, everyone, tell)
+        pairs = paired(prepared, everyone, tell)
+        groups = group_sections(prepared, everyone, measures, tell)
+        return _assembled(prepared, everyone, measures, pairs, groups, about or {}, tell)
 
 
 def _assembled(
@@ -140,33 +140,40 @@ def _assembled(
     pairs: Paired,
     groups: Grouped,
     about: dict[str, Any],
-    say: Report,
+    tell: Report,
 ) -> Audit:
     setup, options = prepared.setup, prepared.options
     gates = options.parsed_gates()
     if gates is None:
-        gates = default_gates(groups=bool(groups.sections), certificates=setup.in_use in measures.certificates)
+        gates = default_gates(
+            groups=bool(groups.sections) and prepared.target is not None,
+            certificates=setup.in_use in measures.certificates and isinstance(setup.distance, L2),
+            limit=1.2 if isinstance(setup.distance, L2) else 2.0,
+        )
     moved = sections.stability(prepared, measures)
     results = judged(gates, prepared, everyone, measures, moved, pairs, groups)
-    limit = next((gate.limit for gate in gates if gate.name == "median_amplification"), None)
-    radii = [float(gate.argument) for gate in gates if gate.name == "certified_share" and gate.argument is not None]
     noise = next(iter(setup.perturbations))
+    about_noise = [gate for gate in gates if gate.argument in (None, noise)]
+    limit = next((gate.limit for gate in about_noise if gate.name == "median_amplification"), None)
+    radii = [float(gate.argument) for gate in gates if gate.name == "certified_share" and gate.argument is not None]
 
     worst = [] if pairs.pairs is None else pairs.rows
     wanted = wanted_people(prepared, everyone, measures, worst)
     frame = rows_of(prepared.source, prepared.features, wanted)
     frame.index = prepared.survey.ids[wanted]
-    varied = vary(prepared, frame, setup.view.classes[everyone.label[wanted]], measures.draws, say)
+    varied = vary(prepared, frame, setup.view.classes[everyone.label[wanted]], measures.draws, tell)
     place = {int(row): i for i, row in enumerate(wanted)}
+    gone = frame.isna().to_numpy()
     cards = [
-        card(prepared, measures, int(i), varied[setup.in_use], place[int(measures.rows[i])])
+        card(prepared, measures, int(i), varied[setup.in_use], at := place[int(measures.rows[i])], gone[at])
         for i in least_stable(measures, setup.in_use, noise)
     ]
     lookup = []
     if not options.redact:
-        lookup = [person(prepared, everyone, measures, row, at, varied, limit) for row, at in place.items()]
-    unanswered = np.flatnonzero(everyone.needed & ~everyone.found)[: sections.EXAMINED]
-    setup.notes.extend(_blocked(prepared, unanswered))
+        lookup = [person(prepared, everyone, measures, row, at, varied, limit, gone[at]) for row, at in place.items()]
+    missing = everyone.needed & ~everyone.found
+    unanswered = prepared.order[missing[prepared.order]][: sections.EXAMINED]
+    setup.notes.extend(_blocked(prepared, unanswered) + sections.flips_compared(prepared, measures))
 
     found = {
         "schema": SCHEMA,
@@ -179,21 +186,23 @@ def _assembled(
         "comparisons": sections.comparisons(prepared, measures),
         "certificates": sections.certificates(measures, radii),
         "least_stable": cards,
-        "pairs": pair_section(prepared, everyone, pairs, varied[setup.in_use], place),
+        "pairs": pair_section(prepared, everyone, pairs, varied[setup.in_use], place, gone),
         "groups": groups.sections,
-        "remedies": sections.remedies(prepared, measures, *_remedied(results)),
+        "remedies": sections.remedies(prepared, measures, *_remedied(results, noise)),
         "lookup": lookup,
     }
     return Audit(sections.plain(found), {f"{a}, {b}": one for (a, b), one in measures.instability.items()})
 
 
-def _remedied(results: list[Judged]) -> tuple[str, float | None]:
-    """What remedies are compared by, the median or the tail, with its limit: the one whose gate does not pass."""
+def _remedied(results: list[Judged], noise: str) -> tuple[str, float | None, str]:
+    """What remedies are compared by: the median or the tail, its limit, and the perturbation that decided it."""
     by_name = {one.gate.name: one for one in reversed(results)}
     median, tail = (by_name.get(f"{name}_amplification") for name in ("median", "p95"))
     if tail is not None and tail.result != "pass" and (median is None or median.result == "pass"):
-        return "p95", tail.gate.limit
-    return "median", None if median is None else median.gate.limit
+        return "p95", tail.gate.limit, tail.of or noise
+    if median is None:
+        return "median", None, noise
+    return "median", median.gate.limit, (median.of or noise) if median.result != "pass" else noise
 
 
 def _blocked(prepared: Prepared, rows: Any) -> list[str]:
@@ -239,7 +248,12 @@ def _audited(
         "gates": "; ".join(gate.text for gate in gates),
         "seed": str(options.seed),
     }
-    text = json.dumps([settings, prepared.features, setup.described, list(setup.explainers)], sort_keys=True)
+    asked = {
+        f.name: say(getattr(options, f.name))
+        for f in fields(options)
+        if not hasattr(getattr(options, f.name), "columns")
+    }
+    text = json.dumps([settings, asked, prepared.features, setup.described, list(setup.explainers)], sort_keys=True)
     model = {"name": type(prepared.setup.view.model).__name__, "kind": type(setup.view.model).__name__, "sha256": None}
     return {
         "evenhand": metadata.version("evenhand"),
@@ -260,6 +274,7 @@ def _audited(
             "no prediction" if k < 0 else str(setup.view.classes[k]): int(n)
             for k, n in zip(labels, counts, strict=True)
         },
+        "command": about.get("command", "evenhand audit audit.toml"),
         "in_use": setup.in_use,
         "methods": {name: type(one).__name__ for name, one in setup.explainers.items()},
         "perturbations": {name: setup.described[name] for name in setup.perturbations},

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.exceptions import NotFittedError
 
 from evenhand.actionable import Actionable
 from evenhand.auditing.errors import AuditError
@@ -16,12 +15,13 @@ from evenhand.auditing.options import Options
 from evenhand.distances import L1, L2, Distance, FloatArray, fitting
 from evenhand.explainer import Explainer
 from evenhand.methods import Closest, Plausible
-from evenhand.models import MixedView, has_encoders, mixed_view, view
-from evenhand.models.base import Predictor, blackbox
+from evenhand.models import MixedView
+from evenhand.models.base import Predictor
 from evenhand.noise import Count, Mixed, Rounding
 from evenhand.penalized import Penalized
 from evenhand.perturbations import Perturbation, learned
 from evenhand.schema import Column, Schema
+from evenhand.settings import nearest
 from evenhand.steady import Steady
 
 FITTED_ON = 5000  # people from whom densities are learned
@@ -76,49 +76,43 @@ class Setup:
         return self.view.schema if isinstance(self.view, MixedView) else None
 
 
-def seen_model(model: Any, sample: pd.DataFrame, named: bool) -> tuple[Predictor, bool]:
-    """The model as regions if it has any, else as a function that is only asked; and whether it has."""
-    try:
-        if has_encoders(model):
-            return mixed_view(model, sample), True
-        try:
-            return view(model), True
-        except TypeError:
-            strange = [str(n) for n, kind in sample.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
-            if strange:
-                raise AuditError(
-                    f"{type(model).__name__} has no decision region, so it has to be searched, which only works for "
-                    f"numbers; the column {strange[0]!r} is none. Put an encoder (OneHotEncoder, "
-                    "OrdinalEncoder) into a "
-                    "Pipeline that ends in a linear model or a decision tree, or pass encoded columns."
-                ) from None
-            return blackbox(model, sample if named else sample.to_numpy()), False
-    except NotFittedError as error:
-        raise AuditError(str(error)) from None
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, AuditError) else AuditError(str(error)) from None
-
-
-def set_up(model: Any, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options) -> Setup:
+def set_up(
+    model: Any, seen: Predictor, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
+) -> Setup:
     """Fit methods and perturbations on a sample of the people.
 
     Parameters
     ----------
     model : fitted classifier
+    seen : Predictor
+        What :func:`seen_model` makes of it; `exact` if it has regions.
     sample : DataFrame
         Features.
     y : array, optional
         Labels of the sample.
     options : Options
     """
-    named = getattr(model, "feature_names_in_", None) is not None
-    seen, exact = seen_model(model, sample, named or has_encoders(model))
-    if len(seen.classes) < 2:
-        raise AuditError(f"The model knows one label only ({seen.classes[0]!r}): there is nothing to change to.")
+    _check_actionable(options.actionable, seen, list(sample.columns))
     try:
         return _fitted(model, seen, exact, sample, y, options)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, AuditError) else AuditError(str(error)) from None
+
+
+def _check_actionable(actionable: Actionable | None, seen: Predictor, columns: list[str]) -> None:
+    """Name the key of the file that names a column which is not there."""
+    if actionable is None:
+        return
+    for key in ("immutable", "increase", "decrease", "bounds", "levels"):
+        for column in getattr(actionable, key):
+            if isinstance(column, str) and column not in columns:
+                raise AuditError(
+                    f"actionable.{key}: {column!r} is not among the model's inputs.{nearest(column, columns)} They are "
+                    f"{', '.join(columns)}."
+                )
+    if (actionable.levels or actionable.rules) and not isinstance(seen, MixedView):
+        what = ", ".join(map(repr, actionable.levels)) or "rules"
+        raise AuditError(f"actionable.levels ({what}): the model takes numbers only, which have no levels. Use bounds.")
 
 
 def _fitted(
@@ -144,11 +138,15 @@ def _fitted(
             f"{type(model).__name__} has no decision region, so it is searched by a local method, of which nothing is "
             f"proven ({names} need a region)."
         )
-    actionable = options.actionable
+    actionable = _by_position(options.actionable, seen, list(sample.columns))
     for i, (name, method) in enumerate(methods.items()):
         try:
             built = _method(method, cost, schema, actionable, options) if isinstance(method, str) else method
-            explainers[name] = built.fit(model, part, labels)
+            explainer = built.fit(model, part, labels)
+            if exact:  # compiles what workers will need, and finds classes without a density
+                for label in _aims(seen, options.target):
+                    explainer.explain(part[:1], label)
+            explainers[name] = explainer
         except (TypeError, ValueError) as error:
             if i == 0:  # the method in use has to be there; the others are alternatives
                 raise
@@ -161,7 +159,7 @@ def _fitted(
             if restricted
             else next(iter(explainers.values()))
         )
-    described = {name: _say(one) for name, one in options.named_perturbations().items()}
+    described = {name: say(one) for name, one in options.named_perturbations().items()}
     noises, more = _perturbations(options, seen, codes)
     notes += more
     if not noises:
@@ -173,6 +171,29 @@ def _fitted(
     )
     unit = "SD" if options.cost in ("l1", "l2") else "units of the cost"
     return Setup(seen, explainers, free, distance, noises, described, unavailable, exact, unit, notes)
+
+
+def _by_position(actionable: Actionable | None, seen: Predictor, columns: list[str]) -> Actionable | None:
+    """The same for a model that was fitted without names."""
+    if actionable is None or seen.feature_names is not None:
+        return actionable
+
+    def at(column: Any) -> Any:
+        return columns.index(column) if column in columns else column
+
+    return replace(
+        actionable,
+        immutable=[at(one) for one in actionable.immutable],
+        increase=[at(one) for one in actionable.increase],
+        decrease=[at(one) for one in actionable.decrease],
+        bounds={at(one): ends for one, ends in actionable.bounds.items()},
+    )
+
+
+def _aims(seen: Predictor, target: Any) -> list[Any]:
+    """Labels that explanations may aim at."""
+    labels = seen.classes.tolist()
+    return [label for label in labels if str(label) == str(target)] or labels
 
 
 def _cost(seen: Predictor, codes: FloatArray, options: Options) -> tuple[Any, Schema | None]:
@@ -220,16 +241,19 @@ def _perturbations(options: Options, seen: Predictor, codes: FloatArray) -> tupl
     notes = []
     for name, one in options.named_perturbations().items():
         by_column = isinstance(seen, MixedView) and not isinstance(one, Mixed)
-        if by_column or isinstance(one, Rounding | Count):
-            one = Mixed({}, one)  # noqa: PLW2901 - all columns that it suits
-        if isinstance(one, Mixed):
-            one = one.bind(schema)  # noqa: PLW2901
-            if not one.columns:
-                raise AuditError(f"The perturbation {name!r} suits no column of the table.")
-        fitted = learned(one, whole)
+        suited = Mixed({}, one) if by_column or isinstance(one, Rounding | Count) else one
         some = whole[:TRIED]
-        if (np.asarray(fitted(some.copy(), np.random.default_rng(0))) == some).all():
-            notes.append(_nothing(name, one))
+        try:
+            if isinstance(suited, Mixed):
+                suited = suited.bind(schema)
+            fitted = learned(suited, whole)
+            moved = np.asarray(fitted(some.copy(), np.random.default_rng(0)))
+        except (TypeError, ValueError) as error:
+            raise AuditError(f"The perturbation {name!r} does not suit the table. {error}") from None
+        if isinstance(suited, Mixed) and not suited.columns:
+            raise AuditError(f"The perturbation {name!r} suits no column of the table.")
+        if (moved == some).all():
+            notes.append(_nothing(name, suited))
             continue
         found[name] = fitted
     return found, notes
@@ -244,7 +268,7 @@ def _nothing(name: str, one: Any) -> str:
     return f"The perturbation {name!r} was not measured: it changes nothing in this table."
 
 
-def _say(value: Any) -> str:
+def say(value: Any) -> str:
     """An object as it would be written in Python, without what was left out or learned."""
     if not is_dataclass(value) or isinstance(value, type):
         shown = repr(value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value)
@@ -253,5 +277,5 @@ def _say(value: Any) -> str:
     for i, f in enumerate(f for f in fields(value) if f.init and f.repr):
         own = getattr(value, f.name)
         if f.default is MISSING or not (own is f.default or own is None):
-            parts.append(_say(own) if i == 0 else f"{f.name}={_say(own)}")
+            parts.append(say(own) if i == 0 else f"{f.name}={say(own)}")
     return f"{type(value).__name__}({', '.join(parts)})"

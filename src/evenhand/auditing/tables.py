@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import pandas as pd
 from evenhand.auditing.errors import AuditError
 from evenhand.settings import nearest
 
+MANY = 30  # levels; if most of more are numbers, numbers were meant
 READ = 50_000  # rows at a time when a file is only looked at
 
 
@@ -60,7 +62,7 @@ class Frame:
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pd.DataFrame]:
         """Some columns, `size` rows at a time."""
-        part = self.frame[list(columns)].reset_index(drop=True)
+        part = _doubles(self.frame[list(columns)].reset_index(drop=True))
         for start in range(0, len(part), size):
             yield part.iloc[start : start + size]
 
@@ -93,6 +95,7 @@ class Parquet:
         with about:
             self.name, self.rows = self.path.name, about.metadata.num_rows
             self.columns = [str(name) for name in about.schema_arrow.names]
+        _check_names(self.columns, self.name)
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pd.DataFrame]:
         """Some columns, `size` rows at a time."""
@@ -103,8 +106,10 @@ class Parquet:
         try:
             with pyarrow.parquet.ParquetFile(self.path) as file:
                 for batch in file.iter_batches(batch_size=size, columns=list(columns)):
-                    frame = batch.to_pandas()[list(columns)]
-                    yield frame.set_axis(pd.RangeIndex(start, start + len(frame)))
+                    frame = batch.to_pandas()
+                    if not set(columns) <= set(frame.columns):  # what pandas wrote as an index is a column here
+                        frame = frame.reset_index()
+                    yield _doubles(frame[list(columns)].set_axis(pd.RangeIndex(start, start + len(frame))))
                     start += len(frame)
         except (pyarrow.ArrowException, OSError) as error:
             raise AuditError(f"{self.path} cannot be read after row {start}: {_line(error)}") from None
@@ -115,23 +120,50 @@ class Parquet:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def open_table(path: Path) -> Source:
-    """The people of a file."""
-    if not path.exists():
-        raise AuditError(f"There is no data file {path}.")
-    if path.is_dir():
+def _doubles(frame: pd.DataFrame) -> pd.DataFrame:
+    """Numbers of single precision as doubles: the same values, and what is computed from them is exact enough."""
+    single = [name for name, kind in frame.dtypes.items() if kind in (np.float32, np.float16)]
+    return frame.astype(dict.fromkeys(single, np.float64)) if single else frame
+
+
+def _check_names(columns: Sequence[str], table: str) -> None:
+    twice = [name for name in columns if list(columns).count(name) > 1]
+    if twice:
+        raise AuditError(f"{table} has two columns {twice[0]!r}: names must tell columns apart. Rename one of them.")
+
+
+def open_table(path: Path, id_column: str | None = None) -> Source:
+    """The people of a file; ids are texts, so that leading zeros stay."""
+    try:
+        folder = path.stat() and path.is_dir()
+    except FileNotFoundError:
+        raise AuditError(f"There is no data file {path}.") from None
+    except (OSError, ValueError) as error:
+        raise AuditError(f"The data file {path} cannot be read: {_line(error)}.") from None
+    if folder:
         raise AuditError(f"{path} is a folder; data is one .csv or .parquet file.")
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         return Parquet(path)
-    if path.suffix != ".csv":
+    if path.suffix.lower() != ".csv":
         raise AuditError(f"data must be a .csv or .parquet file, got {path.name}.")
     try:
-        frame = pd.read_csv(path)
+        _check_head(path)
+        frame = pd.read_csv(path, index_col=False, dtype={id_column: str} if id_column else None)
     except pd.errors.EmptyDataError:
         raise AuditError(f"{path} is empty.") from None
-    except (pd.errors.ParserError, UnicodeDecodeError, OSError) as error:
+    except (pd.errors.ParserError, csv.Error, UnicodeDecodeError, OSError) as error:
         raise AuditError(f"{path} is not a CSV file that can be read: {_line(error)}") from None
     return Frame(frame, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def _check_head(path: Path) -> None:
+    """Names of a CSV file's columns, and as many fields below: pandas would guess what is meant."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file)
+        names, first = next(rows, []), next(rows, None)
+    _check_names(names, path.name)
+    if first is not None and len(first) > len(names):
+        raise AuditError(f"{path}: the first row has {len(first)} fields, the header {len(names)}. Name every column.")
 
 
 def as_source(X: Any) -> Source:
@@ -214,12 +246,15 @@ def survey(
     for batch in source.batches(columns, READ):
         chosen = keep[batch.index.to_numpy()].copy()
         for name in features:
-            _look(batch[name], seen[name], missing, chosen)
+            _look(source.name, batch[name], seen[name], missing, chosen)
         samples.append(batch.loc[chosen, list(features)])
         groups.append(batch[list(sensitive)])
         labels += [batch[label]] if label else []
         ids += [batch[id_column]] if id_column else []
     who = pd.Index(pd.concat(ids)) if id_column else pd.RangeIndex(source.rows)
+    if who.hasnans:
+        row = int(np.argmax(who.isna()))
+        raise AuditError(f"id: row {row} of {source.name} (counted from 0) has no {id_column}: everybody needs one.")
     if id_column and who.has_duplicates:
         again = who[who.duplicated()][0]
         raise AuditError(
@@ -232,7 +267,11 @@ def survey(
 
 
 def _look(
-    values: pd.Series[Any], seen: set[Any], missing: dict[str, tuple[int, int]], chosen: npt.NDArray[np.bool_]
+    table: str,
+    values: pd.Series[Any],
+    seen: set[Any],
+    missing: dict[str, tuple[int, int]],
+    chosen: npt.NDArray[np.bool_],
 ) -> None:
     """Note missing values, and choose the first row of every level."""
     name, gone = str(values.name), values.isna().to_numpy()
@@ -242,11 +281,32 @@ def _look(
         missing[name] = (first, count + int(gone.sum()))
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         return
-    codes, levels = pd.factorize(values)
+    try:
+        codes, levels = pd.factorize(values)
+    except TypeError:
+        row = values.index[0]
+        raise AuditError(
+            f"Column {name!r} of {table} holds {type(values.iloc[0]).__name__} (row {row}): neither number nor level. "
+            "Leave it out of the model's inputs, or spread it over columns."
+        ) from None
+    _check_numbers(table, values, len(levels))
     for code, level in enumerate(levels.tolist()):
         if level not in seen:
             seen.add(level)
             chosen[int(np.argmax(codes == code))] = True
+
+
+def _check_numbers(table: str, values: pd.Series[Any], levels: int) -> None:
+    """Refuse numbers with a few words among them: as levels they would mean nothing."""
+    if levels <= MANY or not pd.api.types.is_string_dtype(values.dtype):
+        return
+    there = values[values.notna()]
+    words = pd.to_numeric(there, errors="coerce").isna()
+    if words.any() and words.mean() < 0.5:
+        row = words.index[int(np.argmax(words.to_numpy()))]
+        raise AuditError(
+            f"Column {values.name!r} of {table} holds text among numbers: {there.loc[row]!r} in row {row}."
+        )
 
 
 def rows_of(source: Source, columns: Sequence[str], rows: npt.NDArray[np.intp]) -> pd.DataFrame:

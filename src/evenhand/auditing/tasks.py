@@ -110,7 +110,7 @@ def explain_batch(packed: Packed, frame: pd.DataFrame, target: Any, keep: npt.ND
 
     Rows and counterfactuals are returned for the people in `keep` only: the others would fill the memory.
     """
-    explainer, free = packed.open()
+    explainer, free, distance = packed.open()
     with threadpool_limits(1):
         view = explainer.view
         codes = view.read(as_given(explainer, frame))
@@ -126,7 +126,11 @@ def explain_batch(packed: Packed, frame: pd.DataFrame, target: Any, keep: npt.ND
         elif free is not None:
             aims = np.where(answers.label >= 0, answers.label, goal)
             boundary = free.answer(codes, aims, present).cost
-    answers = answers._replace(points=answers.points[keep])
+        there = np.isfinite(answers.points).all(axis=1)
+        cost = np.full(len(frame), np.nan)
+        if there.any():
+            cost[there] = distance(codes[there], answers.points[there])
+    answers = answers._replace(points=answers.points[keep], cost=cost)
     return Explained(frame.index.to_numpy(), present, answers, boundary, codes[keep])
 
 

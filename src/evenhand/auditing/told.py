@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,6 @@ from evenhand.projection import VALID
 
 HALVINGS = 6  # to within some percent: further digits would say nothing
 SHOWN = 12  # columns of a person that a card lists
-
-
-def columns_of(view: Predictor) -> list[str]:
-    """Names of the columns."""
-    return [str(name) for name in view.feature_names or [f"x{j}" for j in range(view.n_features)]]
 
 
 def amount(value: Any, digits: int = 4) -> str:
@@ -57,28 +53,66 @@ def value_of(view: Predictor, j: int, code: float) -> Any:
     return float(code)
 
 
-def facts(view: Predictor, codes: FloatArray) -> list[tuple[str, str]]:
-    """A person, column by column."""
-    return [(name, amount(value_of(view, j, codes[j]))) for j, name in enumerate(columns_of(view))]
+def facts(view: Predictor, names: list[str], codes: FloatArray, gone: npt.NDArray[np.bool_]) -> list[tuple[str, str]]:
+    """A person, column by column; `gone` says what is missing in the table, where the model takes something for it."""
+    return [(name, _on_file(view, j, codes[j], bool(gone[j]))) for j, name in enumerate(names)]
 
 
-def told(view: Predictor, x: FloatArray, cf: FloatArray, redact: bool = False) -> list[dict[str, Any]]:
-    """What a person is told to change, the largest change first."""
+def _on_file(view: Predictor, j: int, code: float, gone: bool) -> str:
+    value = amount(value_of(view, j, code))
+    return value if not gone or value == "missing" else f"missing (taken as {value})"
+
+
+def told(
+    view: Predictor, names: list[str], x: FloatArray, cf: FloatArray, gone: npt.NDArray[np.bool_], redact: bool = False
+) -> list[dict[str, Any]]:
+    """What a person is told to change, in the order of the columns.
+
+    Numbers are rounded away from the person, with as many digits as it takes for the model to keep its answer: what
+    is written down is advice that works.
+    """
     _, changed = view.change(x[None], cf[None])
-    names = columns_of(view)
-    found = []
-    for j in np.flatnonzero(changed[0]):
-        before, after = both(value_of(view, int(j), x[j]), value_of(view, int(j), cf[j]))
-        found.append(
-            {
-                "column": names[j],
-                "before": None if redact else before,
-                "after": None if redact else after,
-                "way": way(view, int(j), x[j], cf[j]),
-                "tag": None,
-            }
-        )
-    return found
+    columns = [int(j) for j in np.flatnonzero(changed[0])]
+    after = _written(view, x, cf, columns)
+    return [
+        {
+            "column": names[j],
+            "before": None if redact else _on_file(view, j, x[j], bool(gone[j])),
+            "after": None if redact else after[j],
+            "value": None if redact or not isinstance(value_of(view, j, cf[j]), float) else float(cf[j]),
+            "way": way(view, j, x[j], cf[j]),
+            "tag": None,
+        }
+        for j in columns
+    ]
+
+
+def _written(view: Predictor, x: FloatArray, cf: FloatArray, columns: list[int]) -> dict[int, str]:
+    """The new values as texts, which all together the model answers as it answers the exact ones."""
+    wanted = view.positions(view.predict(cf[None]))[0]
+    for digits in (4, 5, 6, 8, 10, 12):
+        point, texts = cf.copy(), {}
+        for j in columns:
+            value = value_of(view, j, cf[j])
+            if not isinstance(value, float):
+                texts[j] = amount(value)
+                continue
+            rounded = _away(value, digits, up=cf[j] > x[j])
+            point[j], texts[j] = float(rounded), f"{rounded:,f}".replace("-", "−")
+        apart = all(texts[j] != amount(value_of(view, j, x[j]), digits) for j in columns)
+        if apart and view.positions(view.predict(point[None]))[0] == wanted:
+            return texts
+    return {j: amount(value_of(view, j, cf[j]), 17) for j in columns}
+
+
+def _away(value: float, digits: int, *, up: bool) -> Decimal:
+    """A number with some digits, rounded in the direction of the change."""
+    exact = Decimal(repr(value))
+    if not exact:
+        return exact
+    decimals = max(digits - 1 - exact.adjusted(), 0)
+    found = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return found.to_integral() if found == found.to_integral() else found.normalize()
 
 
 def way(view: Predictor, j: int, before: float, after: float) -> str:

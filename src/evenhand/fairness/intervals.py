@@ -114,21 +114,36 @@ def adjusted_difference(
     cuts = np.unique(np.quantile(edge[known], np.arange(1, STRATA) / STRATA))
     stratum = np.searchsorted(cuts, edge[known], side="left")
     ours = mine[known]
-    counts, means, errors = [], [], []
-    for side in (ours, ~ours):
-        count = np.bincount(stratum[side], minlength=STRATA)
-        mean = np.bincount(stratum[side], cost[known][side], minlength=STRATA) / np.maximum(count, 1)
-        squares = np.bincount(stratum[side], (cost[known][side] - mean[stratum[side]]) ** 2, minlength=STRATA)
-        counts.append(count)
-        means.append(mean)
-        errors.append(squares / np.maximum(count - 1, 1) / np.maximum(count, 1))
+    price, far = cost[known], edge[known]
+    counts = [np.bincount(stratum[side], minlength=STRATA) for side in (ours, ~ours)]
     both = np.minimum(*counts) >= ENOUGH
     if not both.any():
         return UNKNOWN, 0.0
     weights = counts[0] * both / counts[0][both].sum()
-    value = float(weights @ (means[0] - means[1]))
-    reach = float(scipy_stats.norm.ppf((1 + confidence) / 2)) * math.sqrt(float(weights**2 @ (errors[0] + errors[1])))
+    found = [_within(price[stratum == s], far[stratum == s], ours[stratum == s]) for s in np.flatnonzero(both)]
+    value = float(weights[both] @ [one for one, _ in found])
+    spread = math.sqrt(float(weights[both] ** 2 @ [error for _, error in found]))
+    reach = float(scipy_stats.norm.ppf((1 + confidence) / 2)) * spread
     return Interval(value, value - reach, value + reach), float(counts[0][both].sum() / total)
+
+
+def _within(cost: FloatArray, edge: FloatArray, ours: BoolArray) -> tuple[float, float]:
+    """Difference and squared error in one stratum, where cost may still rise with the distance, by one slope for both.
+
+    Without the slope a group that is only further away inside of a stratum would seem to be treated worse.
+    """
+    parts = [(cost[side], edge[side]) for side in (ours, ~ours)]
+    inner = [(c - c.mean(), e - e.mean()) for c, e in parts]
+    sum_squares = float(sum(e @ e for _, e in inner))
+    slope = float(sum(c @ e for c, e in inner)) / sum_squares if sum_squares > 0 else 0.0
+    apart = float(parts[0][1].mean() - parts[1][1].mean())
+    value = float(parts[0][0].mean() - parts[1][0].mean()) - slope * apart
+    left = [c - slope * e for c, e in inner]
+    error = sum(float(one @ one) / (len(one) - 1) / len(one) for one in left)
+    if sum_squares > 0:
+        pooled = sum(float(one @ one) for one in left) / max(len(cost) - 3, 1)
+        error += pooled * apart**2 / sum_squares
+    return value, error
 
 
 def absolute(signed: Interval) -> Interval:

@@ -136,6 +136,7 @@ def groups(content: dict[str, Any], say: Wording) -> Table:
                 [
                     name,
                     f"{group['people']:,}",
+                    f"{group['not_found']:,} of {group['needed']:,}",
                     _both(group["cost"]["median"], "cost", say),
                     _both(group["cost"]["mean"], "cost", say),
                     _both(group["cost_difference"], "cost", say),
@@ -153,6 +154,7 @@ def groups(content: dict[str, Any], say: Wording) -> Table:
             *(
                 "Group",
                 "People|",
+                "Without explanation|",
                 "Median cost|",
                 "Mean cost|",
                 "Median against the rest|",
