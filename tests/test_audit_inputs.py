@@ -35,11 +35,6 @@ QUICK = {"people": 30, "draws": 2, "methods": ["closest"], "lookup": 3}
 SPOILED = b"\x00\xff\xfe\x01garbage\x80\x81" * 40
 
 
-def bug(reason: str, *values: Any, run: bool = True) -> Any:
-    """A case that goes wrong today, and how."""
-    return pytest.param(*values)
-
-
 def table(n: int = 200, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     found = pd.DataFrame(
@@ -198,7 +193,7 @@ class TestFile:
         ("name", "phrase"),
         [
             pytest.param("a\0b.toml", "null byte", id="null"),
-            bug("traceback: OSError [Errno 36] from read_toml", "x" * 300 + ".toml", "x.toml"),
+            pytest.param("x" * 300 + ".toml", "x.toml"),
         ],
     )
     def test_impossible_name(self, place: Place, name: str, phrase: str) -> None:
@@ -232,7 +227,7 @@ class TestFile:
 
     @pytest.mark.parametrize(
         "encoding",
-        ["utf-16", "latin-1", bug("a byte order mark is 'Invalid statement (at line 1, column 1)'", "utf-8-sig")],
+        ["utf-16", "latin-1", pytest.param("utf-8-sig")],
     )
     def test_another_encoding(self, place: Place, encoding: str) -> None:
         text = place.write().read_text(encoding="utf-8") + "# größe\n"
@@ -288,7 +283,7 @@ class TestFile:
             *(("people", value) for value in (0, -1, 2.5, "2", True, {})),
             *(("explain", value) for value in (0, 2.5, "2", True, {})),
             *(("lookup", value) for value in (-1, 2.5, "2", True, [2.5], [["a"]], {})),
-            bug("accepted: true is an int", "lookup", [True]),
+            pytest.param("lookup", [True]),
             *(("gates", value) for value in (1, [1], True, {}, [""])),
             *(("redact", value) for value in (1, "yes", [], {})),
             *(("seed", value) for value in (-1, 1.5, "0", True, {})),
@@ -431,32 +426,27 @@ class TestColumns:
             ({"sensitive": "sexx"}, ("sensitive:", "people.csv has no column 'sexx'")),
             ({"features": ["income", "debt", "agee"]}, ("features:", "age", "agee", "Leave features out")),
             ({"features": ["income", "debt"]}, ("features:", "differs: age")),
-            bug(
-                "says 'Missing: none. Unknown: none.'",
+            pytest.param(
                 {"features": ["income", "income", "debt", "age"]},
                 ("features", "'income'", "twice"),
             ),
-            bug(
-                "traceback: ValueError: Buffer has wrong number of dimensions",
+            pytest.param(
                 {"sensitive": ["sex", "sex"]},
                 ("'sex'", "twice"),
             ),
-            bug("does not name the key", {"actionable": {"immutable": ["agee"]}}, ("'agee'", "age", "immutable")),
-            bug("does not name the key", {"actionable": {"increase": ["agee"]}}, ("'agee'", "age", "increase")),
-            bug("does not name the key", {"actionable": {"decrease": ["agee"]}}, ("'agee'", "age", "decrease")),
-            bug("does not name the key", {"actionable": {"bounds": {"agee": [0, 1]}}}, ("'agee'", "age", "bounds")),
-            bug(
-                "says 'pass schema=Schema.infer(X)'", {"actionable": {"levels": {"agee": ["a"]}}}, ("'agee'", "levels")
-            ),
-            bug("says 'pass schema=Schema.infer(X)'", {"actionable": {"levels": {"age": ["a"]}}}, ("'age'", "levels")),
+            pytest.param({"actionable": {"immutable": ["agee"]}}, ("'agee'", "age", "immutable")),
+            pytest.param({"actionable": {"increase": ["agee"]}}, ("'agee'", "age", "increase")),
+            pytest.param({"actionable": {"decrease": ["agee"]}}, ("'agee'", "age", "decrease")),
+            pytest.param({"actionable": {"bounds": {"agee": [0, 1]}}}, ("'agee'", "age", "bounds")),
+            pytest.param({"actionable": {"levels": {"agee": ["a"]}}}, ("'agee'", "levels")),
+            pytest.param({"actionable": {"levels": {"age": ["a"]}}}, ("'age'", "levels")),
             ({"actionable": {"increase": ["age"], "decrease": ["age"]}}, ("'age'", "increase", "decrease")),
             ({"target": "maybe"}, ("target:", "'maybe'", "'no', 'yes'")),
             ({"target": 1}, ("target:", "does not know 1")),
             ({"target": True}, ("target:", "does not know True")),
             ({"perturbations": {"x": {"kind": "levels"}}}, ("'x'", "suits no column")),
             ({"perturbations": {"x": {"kind": "gaussian", "covariance": 0}}}, ("changes nothing", "'x'")),
-            bug(
-                "does not name the perturbation",
+            pytest.param(
                 {"perturbations": {"x": {"kind": "mask", "features": 9}}},
                 ("x", "9", "3"),
             ),
@@ -495,7 +485,7 @@ class TestColumns:
         place.write()
         place.refused("takes 3 columns", "List the model's columns under features")
         place.write(features=["income", "debt"])
-        place.refused("Expected a table with 3 columns")
+        place.refused("is expecting 3 features")
         place.write(features=["income", "debt", "agee"])
         place.refused("features: people.csv has no column 'agee'", "Did you mean 'age'?")
         place.write(features=NUMBERS)
@@ -592,7 +582,7 @@ class TestData:
 
     @pytest.mark.parametrize(
         "name",
-        [bug("traceback: OSError [Errno 36] from open_table", "x" * 300 + ".csv"), "a\0b.csv", "people.csv/people.csv"],
+        [pytest.param("x" * 300 + ".csv"), "a\0b.csv", "people.csv/people.csv"],
     )
     def test_impossible_name(self, place: Place, name: str) -> None:
         place.write(data=name)
@@ -799,9 +789,7 @@ class TestValues:
         place.write(id="who")
         place.refused("Column 'debt' of people.csv is missing in 2 rows", "p0004")
 
-    @pytest.mark.parametrize(
-        "column", ["debt", bug("'Found unknown categories [nan] in column 0 during transform'", "purpose")]
-    )
+    @pytest.mark.parametrize("column", ["debt", pytest.param("purpose")])
     @pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
     def test_missing_beside_levels(self, levels: Place, column: str, name: str) -> None:
         frame = table()
@@ -850,9 +838,7 @@ class TestValues:
         levels.write()
         assert levels.audited()["coverage"]["people"][0]["not_found"] == 1
 
-    @pytest.mark.parametrize(
-        "where", ["place", bug("'could not convert string to float: 'a lot'' does not name the column", "levels")]
-    )
+    @pytest.mark.parametrize("where", ["place", pytest.param("levels")])
     def test_text_among_numbers(self, request: pytest.FixtureRequest, where: str) -> None:
         here: Place = request.getfixturevalue(where)
         frame = table().astype({"debt": object})
@@ -861,9 +847,7 @@ class TestValues:
         here.write()
         here.refused("debt", *([] if where == "place" else ["a lot"]))
 
-    @pytest.mark.parametrize(
-        "where", ["place", bug("messages of numpy and scikit-learn that do not name the column", "levels")]
-    )
+    @pytest.mark.parametrize("where", ["place", pytest.param("levels")])
     @pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
     def test_dates_among_numbers(self, request: pytest.FixtureRequest, where: str, name: str) -> None:
         here: Place = request.getfixturevalue(where)
@@ -889,7 +873,7 @@ class TestValues:
         [
             *(("place", kind) for kind in ("Int64", "category", "string")),
             *(("levels", kind) for kind in ("Int64", "category", "decimal")),
-            bug("exit 2: Column 'age' does not act linearly on the model's last step", "levels", "float32"),
+            pytest.param("levels", "float32"),
         ],
     )
     def test_numbers_of_other_types(self, request: pytest.FixtureRequest, where: str, kind: str) -> None:
@@ -943,7 +927,7 @@ class TestValues:
         ("unknown", "name"),
         [
             ("ignore", "people.csv"),
-            bug("exit 2: Found unknown categories ['boat'] in column 0 during transform", "error", "people.parquet"),
+            pytest.param("error", "people.parquet"),
         ],
     )
     def test_level_that_was_not_seen(self, place: Place, unknown: str, name: str) -> None:
@@ -1307,9 +1291,7 @@ class TestCommand:
         place.write()
         place.refused("The output folder", out, "cannot be written", more=("--out", out))
 
-    @pytest.mark.parametrize(
-        "out", ["/proc/x", "/proc/x/y", "/dev/null", bug("traceback: OSError [Errno 36] from check_folder", "x" * 300)]
-    )
+    @pytest.mark.parametrize("out", ["/proc/x", "/proc/x/y", "/dev/null", pytest.param("x" * 300)])
     def test_impossible_folder(self, place: Place, out: str) -> None:
         place.write()
         place.refused("The output folder", "cannot be written", "--out", more=("--out", out))
@@ -1328,10 +1310,10 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "phrase"),
         [
-            (("audit",), "Name an audit file, or use --demo"),
-            (("audit", "audit.toml", "--demo"), "Name an audit file, or use --demo"),
+            (("audit",), "Name either an audit file or --demo"),
+            (("audit", "audit.toml", "--demo"), "Name either an audit file or --demo"),
             (("audit", "audit.toml", "--clean"), "--clean is a variant of --demo"),
-            (("audit", "--clean"), "Name an audit file, or use --demo"),
+            (("audit", "--clean"), "Name either an audit file or --demo"),
             (("audit", "audit.toml", "--jobs", "0"), "--jobs"),
             (("audit", "audit.toml", "--jobs", "many"), "--jobs"),
             (("audit", "audit.toml", "--jobs", "2", "--cluster", "tcp://127.0.0.1:1"), "--jobs and --cluster exclude"),
@@ -1423,9 +1405,7 @@ class TestInit:
         assert place.run(*words, "audit.toml").exit_code == 0
         assert tomllib.loads((place.folder / "audit.toml").read_text(encoding="utf-8"))["data"] == "data/people.csv"
 
-    @pytest.mark.parametrize(
-        "name", [bug("not TOML: json.dumps", one) if one in ("💶", "\x7f") else one for one in STRANGE]
-    )
+    @pytest.mark.parametrize("name", [pytest.param(one) if one in ("💶", "\x7f") else one for one in STRANGE])
     def test_strange_names(self, place: Place, name: str) -> None:
         suffix = ".parquet"
         frame = table().rename(columns={"income": name, "sex": f"{name}2", "granted": f"{name}3", "who": f"{name}4"})
@@ -1443,9 +1423,7 @@ class TestInit:
         assert list(changed["actionable"]["bounds"]) == [name]
         assert changed["actionable"]["increase"] == [name]
 
-    @pytest.mark.parametrize(
-        "level", ["a\nb", 'say "no"', "back\\slash", "<script>", "💶", bug("Illegal character in TOML", "\x7f")]
-    )
+    @pytest.mark.parametrize("level", ["a\nb", 'say "no"', "back\\slash", "<script>", "💶", pytest.param("\x7f")])
     def test_strange_labels(self, place: Place, level: str) -> None:
         frame = table().replace({"granted": {"yes": level}})
         place.model(linear(frame))
@@ -1459,7 +1437,7 @@ class TestInit:
         [
             'it\'s "so".csv',
             "a b.csv",
-            *(bug("what is written is not TOML", one) for one in ("a\nb.csv", "💶.csv", "a\x7f.csv")),
+            *(pytest.param(one) for one in ("a\nb.csv", "💶.csv", "a\x7f.csv")),
         ],
     )
     def test_strange_files(self, place: Place, name: str) -> None:
@@ -1486,18 +1464,18 @@ class TestInit:
             (("model.skops", "no rows.csv"), ("no rows.csv has no rows",)),
             (("model.skops", "no rows.parquet"), ("no rows.parquet has no rows",)),
             (("model.skops", "no age.csv"), ("features: no age.csv has no column 'age'",)),
-            bug("exit 0, and a file is written", ("model.skops", "text.csv"), ("text.csv", "'debt'")),
+            pytest.param(("model.skops", "text.csv"), ("text.csv", "'debt'")),
             (("unfitted.skops", "people.csv"), ("not fitted",)),
-            bug("exit 0, and a file is written", ("regressor.skops", "people.csv"), ("LinearRegression", "classif")),
-            bug("exit 0, and a file is written", ("one.skops", "people.csv"), ("one label only",)),
-            bug("exit 0, and a file is written", ("nameless.skops", "people.csv"), ("7",)),
-            bug("exit 0, and a file is written", ("nameless.skops", "no age.csv"), ("no age.csv",)),
+            pytest.param(("regressor.skops", "people.csv"), ("LinearRegression", "classif")),
+            pytest.param(("one.skops", "people.csv"), ("one label only",)),
+            pytest.param(("nameless.skops", "people.csv"), ("7",)),
+            pytest.param(("nameless.skops", "no age.csv"), ("no age.csv",)),
             (("model.skops", "people.csv", "--out", "folder"), ("folder",)),
             (("model.skops", "people.csv", "--out", "folder", "--force"), ("folder cannot be written",)),
             (("model.skops", "people.csv", "--out", "people.csv/a.toml"), ("people.csv/a.toml cannot be written",)),
             (("model.skops", "people.csv", "--out", "nowhere/a.toml"), ("nowhere/a.toml cannot be written",)),
             (("model.skops", "people.csv", "--out", "/proc/a.toml"), ("/proc/a.toml cannot be written",)),
-            bug("traceback: OSError", ("model.skops", "people.csv", "--out", "x" * 300), ("cannot be written",)),
+            pytest.param(("model.skops", "people.csv", "--out", "x" * 300), ("cannot be written",)),
             (("model.skops", "people.csv", "--out", "a\0b"), ("null byte",)),
         ],
     )
