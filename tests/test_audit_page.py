@@ -14,6 +14,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from audit_content import HOSTILE, audit_content
 from browser import complaints, on_paper, opened, printed, requests, too_wide, undrawn
+from evenhand import HighDensity, audit
+from evenhand.auditing.loans import loans
 from evenhand.auditing.report.page import flags, main_perturbation, render
 from evenhand.auditing.report.placing import Label, place
 from evenhand.auditing.report.wording import Wording
@@ -410,3 +412,29 @@ def test_names_stand_beside_their_marks_and_not_on_each_other() -> None:
     for at, one in enumerate(boxes):
         for other in boxes[at + 1 :]:
             assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_long_names_of_groups_stay_inside(tmp_path, content, width) -> None:
+    long = copy.deepcopy(content)
+    for gate in long["gates"]:
+        gate["of"] = "education: " + "a school of very many words, " * 5 + "everybody else"
+    with opened(_written(long, tmp_path), width) as driver:
+        assert too_wide(driver) == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_an_audit_that_was_really_made(tmp_path, width) -> None:
+    example = loans(people=500)
+    options = example.options() | {"people": 80, "draws": 4, "lookup": 3, "density": HighDensity(components=[1])}
+    found = audit(example.model, example.people, **options)
+    with opened(_written(found.content, tmp_path), width) as driver:
+        assert complaints(driver) == []
+        assert requests(driver) == []
+        assert too_wide(driver) == []
+        _drawn(driver)
+        person = found.content["lookup"][-1]
+        _look_up(driver, person["id"])
+        text = " ".join(driver.find_element(By.CSS_SELECTOR, ".person").text.split())
+        for told in person["methods"][0]["told"]:
+            assert f"{told['column']} {told['before']} → {told['after']}" in text

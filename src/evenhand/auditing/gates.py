@@ -59,7 +59,7 @@ KNOWN = {
     ),
     "certified_share": Known(
         "Certified share",
-        "For how many is it proven that the explanation stays stable within the radius?",
+        "For how many is stability proven, for every change within the radius that leaves immutable columns alone?",
         "stability",
         "share",
         RADIUS,

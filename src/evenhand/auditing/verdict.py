@@ -48,9 +48,7 @@ def judged(
             why = measures.not_certified.get(in_use, "Nobody could be certified.")
             return judge(
                 gate,
-                []
-                if table is None
-                else [Candidate(certified_share(table, gate.argument), str(table.attrs["statement"]))],
+                [] if table is None else [Candidate(certified_share(table, gate.argument))],
                 why,
             )
         if gate.name in ("pair_difference_rate", "pair_break_rate"):
