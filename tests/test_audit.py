@@ -530,3 +530,45 @@ def test_progress_is_shown(pipeline, people) -> None:
     assert stages["explaining everybody"][-1] == (len(people), len(people))
     done, total = stages["perturbing and explaining again"][-1]
     assert done == total == 2 * 2 * 60 * 4
+
+
+def test_an_onnx_file_is_searched(tmp_path) -> None:
+    skl2onnx = pytest.importorskip("skl2onnx")
+    pytest.importorskip("onnxruntime")
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X = X.iloc[:, :4]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X.to_numpy(), y)
+    made = skl2onnx.to_onnx(model, X.to_numpy()[:1].astype(np.float32), options={"zipmap": False})
+    (tmp_path / "model.onnx").write_bytes(made.SerializeToString())
+    X.assign(ill=y).to_csv(tmp_path / "people.csv", index=False)
+    toml = (
+        'model = "model.onnx"\ndata = "people.csv"\nlabel = "ill"\ntarget = 1\nexplain = 60\npeople = 10\ndraws = 2\n'
+    )
+    (tmp_path / "audit.toml").write_text(toml + 'gates = ["not_found_rate <= 0.5"]\nout = "out"\n', encoding="utf-8")
+    result = CliRunner().invoke(app, ["audit", str(tmp_path / "audit.toml"), "--jobs", "1"])
+    assert result.exit_code == 0, result.output
+    content = json.loads((tmp_path / "out" / "audit.json").read_text(encoding="utf-8"))
+    jsonschema.validate(content, SCHEMA)
+    assert content["audited"]["in_use"] == "penalized"
+    assert content["audited"]["model"]["kind"] == "ONNX model"
+    assert content["coverage"]["people"][0]["not_found"] == 0
+
+
+def test_the_demo_needs_no_file(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["audit", "--demo", "--redact", "--jobs", "1"])
+    assert result.exit_code == 1, result.output
+    assert {path.name for path in (tmp_path / "results" / "audit").iterdir()} == set(FILES)
+    assert "✕ fail" in result.output
+    assert json.loads((tmp_path / "results" / "audit" / "audit.json").read_text(encoding="utf-8"))["lookup"] == []
+
+
+def test_a_defect_is_incomplete_and_not_a_failed_gate(tmp_path, monkeypatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr("evenhand.cli.audit_demo", broken)
+    result = CliRunner().invoke(app, ["audit", "--demo", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 3
+    assert "out of luck" in result.output
+    assert not (tmp_path / "out").exists()

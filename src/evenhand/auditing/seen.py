@@ -27,7 +27,7 @@ def seen_model(model: Any, sample: pd.DataFrame, table: str) -> tuple[Predictor,
     table : str
         What to call the table in messages.
     """
-    if is_regressor(model):
+    if hasattr(model, "__sklearn_tags__") and is_regressor(model):
         raise AuditError(f"{_last(model)} predicts numbers; an audit needs a classifier, which decides.")
     named = getattr(model, "feature_names_in_", None) is not None or has_encoders(model)
     try:
