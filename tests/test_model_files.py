@@ -752,7 +752,7 @@ def test_modules_that_cannot_be_imported(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text(text)
         with pytest.raises(AuditError, match=message):
             load_model(f"{name}:model", tmp_path)
-    with pytest.raises(AuditError, match="there is no module 'nowhere_to_be_found' in"):
+    with pytest.raises(AuditError, match="there is no module 'nowhere_to_be_found', neither in"):
         load_model("nowhere_to_be_found.inside:model", tmp_path)
 
 
