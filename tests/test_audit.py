@@ -336,6 +336,17 @@ class TestJudgement:
         assert [g["group"] for g in one.content["groups"][0]["groups"]] == [f"range {i} of 4" for i in (1, 2, 3, 4)]
         assert not [note for note in one.content["notes"] if "nobody" in note or "'0'" in note]
 
+    def test_a_redacted_group_of_one_shows_nobody(self, pipeline, people) -> None:
+        lonely = people.assign(
+            rank=np.where(people.index == people.index[pipeline.predict(people) == "no"][0], "one", "many")
+        )
+        one = audit(pipeline, lonely, **OPTIONS | {"sensitive": ["rank"], "redact": True, "methods": ["closest"]})
+        small = next(g for g in one.content["groups"][0]["groups"] if g["few"])
+        assert (small["group"], small["people"]) == ("other groups", 1)
+        assert small["cost"]["median"]["value"] is None
+        assert small["boundary"]["median"] is None
+        jsonschema.validate(one.content, SCHEMA)
+
     def test_a_title_says_what_was_judged(self, pipeline, people) -> None:
         titles = {}
         for gate in ("not_found_rate <= 0.05", "group_cost_gap <= 0.000001"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.people import Everyone, Prepared, Report
 from evenhand.auditing.words import from_to, two
-from evenhand.fairness import Gap, Gaps, Group, Groups, group_gaps, grouped
+from evenhand.fairness import Gap, Group, Groups, group_gaps, grouped
 from evenhand.fairness.groups import MISSING, OTHERS
 from evenhand.fairness.intervals import absolute
 from evenhand.stats import Interval, share_interval
@@ -54,7 +54,7 @@ def group_sections(prepared: Prepared, everyone: Everyone, measures: Measures, r
             result.found[name] if pairs == 1 else group_gaps(*given, seed=prepared.options.seed, confidence=confidence)
         )
         result.coverage[name] = _coverage(values, everyone)
-        result.sections.append(_section(name, result, len(measures.rows), setup.unit))
+        result.sections.append(_section(name, result, len(measures.rows), setup.unit, prepared.options.redact))
     return result
 
 
@@ -81,12 +81,15 @@ def _coverage(values: pd.Series[Any], everyone: Everyone) -> dict[str, tuple[int
     }
 
 
-def coverage_gaps(counts: dict[str, tuple[int, int]], confidence: float = 0.95) -> list[Gap]:
-    """Differences of shares without an explanation, of all pairs of groups that are not small (Newcombe's interval)."""
+def coverage_gaps(counts: dict[str, tuple[int, int]], *, strict: bool = False) -> list[Gap]:
+    """Differences of shares without an explanation, of all pairs of groups that are not small (Newcombe's interval).
+
+    With `strict` the intervals hold for all pairs at once.
+    """
+    pairs = [pair for pair in combinations(counts.items(), 2) if min(pair[0][1][0], pair[1][1][0]) >= FEW]
+    confidence = 1 - 0.05 / max(len(pairs), 1) if strict else 0.95
     found = []
-    for (a, (n, without)), (b, (m, other)) in combinations(counts.items(), 2):
-        if min(n, m) < FEW:
-            continue
+    for (a, (n, without)), (b, (m, other)) in pairs:
         first, second = share_interval(without, n, confidence), share_interval(other, m, confidence)
         value = first.value - second.value
         low = value - math.hypot(first.value - first.low, second.high - second.value)
@@ -95,40 +98,41 @@ def coverage_gaps(counts: dict[str, tuple[int, int]], confidence: float = 0.95) 
     return sorted(found, key=lambda gap: -gap.gap.value)
 
 
-def _section(name: str, result: Grouped, measured: int, unit: str) -> dict[str, Any]:
+def _section(name: str, result: Grouped, measured: int, unit: str, redact: bool) -> dict[str, Any]:
     found, counts = result.found[name], result.coverage[name]
     section: dict[str, Any] = {
         "column": name,
-        "groups": [_group(one, bool(measured), counts.get(one.name, (0, 0))) for one in found.groups],
+        "groups": [
+            _group(_hidden(one) if redact and one.few else one, bool(measured), counts.get(one.name, (0, 0)))
+            for one in found.groups
+        ],
     }
-    for key in ("cost_gap", "adjusted_gap", "amplification_gap", "recourse_gap"):
-        widest = _widest(found, key)
+    for gate, key in GAPS.items():
+        widest = next(iter(gaps(found, gate)), None)
         section[key] = None if widest is None else widest.gap
         section[f"{key}_of"] = [] if widest is None else [widest.first, widest.second]
     section["sentence"] = _sentence(found, result.strict[name], unit) + _without(counts)
     return section
 
 
-def _widest(found: Groups, key: str) -> Gap | None:
-    """The widest gap; at the same distance that of a group which is asked more than everybody else."""
-    pairs = getattr(found, key).pairs
-    if key == "adjusted_gap":
-        worse = {one.name for one in found.groups if one.adjusted_difference.value >= 0}
-        pairs = [pair for pair in pairs if pair.first in worse] or pairs
-    return pairs[0] if pairs else None
-
-
 def _without(counts: dict[str, tuple[int, int]]) -> str:
     """A sentence more if groups differ in who gets an explanation at all."""
-    gaps = [gap for gap in coverage_gaps(counts, 1 - 0.05 / max(len(counts), 1)) if gap.gap.low > 0]
-    if not gaps:
+    shown = [gap for gap in coverage_gaps(counts, strict=True) if gap.gap.low > 0]
+    if not shown:
         return ""
-    worst = max(gaps, key=lambda gap: gap.gap.low)
+    worst = max(shown, key=lambda gap: gap.gap.low)
     shares = {name: without / n for name, (n, without) in counts.items() if n}
     return (
         f" Without any explanation are {shares[worst.first]:.1%} of {worst.first} and {shares[worst.second]:.1%} of "
         f"{worst.second}; they are in no cost."
     )
+
+
+def _hidden(one: Group) -> Group:
+    """A group that is too small to be shown without showing its people: their number is all that is left."""
+    nothing = Interval(math.nan, math.nan, math.nan)
+    numbers: dict[str, Any] = {f.name: nothing for f in fields(one) if isinstance(getattr(one, f.name), Interval)}
+    return replace(one, matched=math.nan, boundary=math.nan, **numbers)
 
 
 def _group(one: Group, measured: bool, counts: tuple[int, int]) -> dict[str, Any]:
@@ -198,7 +202,13 @@ GAPS = {
 COVERAGE = "group_not_found_gap"
 
 
-def gaps(found: Groups, gate: str) -> Gaps:
-    """The gaps that a gate is about."""
-    chosen: Gaps = getattr(found, GAPS[gate])
-    return chosen
+def gaps(found: Groups, gate: str) -> list[Gap]:
+    """The gaps that a gate is about, the widest first.
+
+    At the same distance a group is compared with everybody else: only one that is asked more is harmed.
+    """
+    pairs: list[Gap] = [*getattr(found, GAPS[gate]).pairs]
+    if gate != "group_adjusted_gap":
+        return pairs
+    worse = {one.name for one in found.groups if one.adjusted_difference.value >= 0}
+    return [pair for pair in pairs if pair.first in worse] or pairs

@@ -96,14 +96,9 @@ def _groups(gate: Gate, groups: Grouped, prepared: Prepared) -> Judged:
         if gate.name == COVERAGE:
             counts = groups.coverage[column]
             pairs = coverage_gaps(counts)
-            strict = coverage_gaps(counts, 1 - 0.05 / max(len(pairs), 1))
+            strict = coverage_gaps(counts, strict=True)
         else:
-            pairs, strict = ([*gaps(one[column], gate.name).pairs] for one in (groups.found, groups.strict))
-            if (
-                gate.name == "group_adjusted_gap"
-            ):  # of a group and the rest, the one that is asked more is the harmed one
-                worse = {one.name for one in groups.found[column].groups if one.adjusted_difference.value >= 0}
-                pairs = [pair for pair in pairs if pair.first in worse] or pairs
+            pairs, strict = (gaps(one[column], gate.name) for one in (groups.found, groups.strict))
         wide = {frozenset((pair.first, pair.second)): pair.gap for pair in strict}
         candidates += [
             Candidate(pair.gap, f"{column}: {pair.first}, {pair.second}", wide[frozenset((pair.first, pair.second))])
