@@ -154,7 +154,7 @@ class Projector:
         )
         if outcome[0] in (FOUND, TIED):
             balls = tuple(weight[0] * (R @ xi[0] - g) for R, g, _ in part.balls)
-            return Answer(OPTIMAL, xi[0], float(cost[0]), float(bound[0]), mult[0], balls)
+            return Answer(OPTIMAL, xi[0], float(cost[0]), float(bound[0]), mult[0], balls, outcome[0] == FOUND)
         if outcome[0] == UNRESOLVED:
             return by_library(part)
         return Answer(INFEASIBLE, xi[0], np.inf, np.inf, mult[0])
@@ -166,8 +166,8 @@ class Projector:
         for piece in range(len(self.problem.index)):
             answer = self._one(piece, x, guard)
             if answer.status == OPTIMAL:
-                part = instance(self.problem, piece, x, guard)
-                xi = canonical(part, answer)
+                # A unique point stays as the kernels found it: it is the same, to the last bit, without a repair.
+                xi = answer.xi if answer.unique else canonical(instance(self.problem, piece, x, guard), answer)
                 candidates.append((piece, xi, answer.cost))
                 bound = min(bound, answer.bound)
             elif answer.status == FAILED:

@@ -387,6 +387,55 @@ def _write(
 
 
 @part
+def _settle(to: Change, n: int, m: int, categories: int, quadratic: bool, room: float, t: FloatArray, r: Stack) -> bool:
+    """The numbers that go with levels and steps, solved for anew; False if that fails.
+
+    A search arrives at the same levels and steps along different paths, which a cutoff, for example, makes shorter, and
+    every path rounds in its own way.  From here on only what was found counts: the columns that are whole keep their
+    values in `t`, all others start from the root.  The answer is in ``r.t``.
+    """
+    base = _start(to, n, m, categories, quadratic, room, r)
+    objective = r.objective[0]
+    for j in range(n):  # in the root every column is nonbasic, in its own place
+        if to.whole[j]:
+            value = np.round(t[j])
+            step = value - r.value[0, j]
+            r.lower[0, j] = r.upper[0, j] = r.value[0, j] = value
+            if step != 0.0:
+                objective += r.price[0, j] * step
+                for i in range(r.n_rows[0]):
+                    r.basic[0, i] -= r.T[0, i, j] * step
+    for _ in range(ROUNDS + 1):
+        ended, objective = _relax(r, 0, objective, np.inf)
+        if ended != SOLVED:
+            return False
+        _point(r, 0, n)
+        if not quadratic:
+            return True
+        excess, left = _excess(to, n, room, r)
+        if excess <= 0.5 * DENSE:
+            return True
+        if r.n_rows[0] >= r.T.shape[1]:
+            _drop_loose_tangents(r, 0, n + base)
+            if r.n_rows[0] >= r.T.shape[1]:
+                return False
+        _add_tangent(to, n, room, left, r, 0)
+    return False
+
+
+@part
+def _write_settled(
+    c: Columns, to: Change, n: int, m: int, quadratic: bool, room: float, t: FloatArray, r: Stack, x: FloatArray,
+    level: IntArray, to_x: FloatArray, to_level: IntArray,
+) -> None:  # fmt: skip
+    """The person after a change, the same to the last bit for the same levels and steps."""
+    if _settle(to, n, m, len(level), quadratic, room, t, r):
+        _write(c, to, n, r.t, x, level, to_x, to_level)
+    else:
+        _write(c, to, n, t, x, level, to_x, to_level)
+
+
+@part
 def _comes_first(
     c: Columns, x: FloatArray, level: IntArray, a: FloatArray, al: IntArray, b: FloatArray, bl: IntArray
 ) -> bool:
@@ -415,13 +464,14 @@ def _comes_first(
 @part
 def _search(
     c: Columns, x: FloatArray, level: IntArray, to: Change, n: int, m: int, quadratic: bool, room: float, s: Stack,
-    limit: float, nodes_left: int, best_x: FloatArray, best_level: IntArray, new_x: FloatArray, new_level: IntArray,
-    tally: IntArray,
+    r: Stack, kept: FloatArray, limit: float, nodes_left: int, best_x: FloatArray, best_level: IntArray,
+    new_x: FloatArray, new_level: IntArray, tally: IntArray,
 ) -> tuple[float, float, int]:  # fmt: skip
     """Branch and bound over one piece; returns the best cost so far, a lower bound on this piece, and how it ended."""
     base = _start(to, n, m, len(level), quadratic, room, s)
     capacity = s.T.shape[1]
     depth, best, bound, outcome, ties = 0, limit, np.inf, PROVEN, 0
+    pending = False  # whether the best change is in `kept`, and not yet settled
     while depth >= 0:
         if tally[0] >= nodes_left:
             outcome = LIMIT
@@ -465,17 +515,22 @@ def _search(
         if row < 0:
             shift = _shift(s, depth, n) if quadratic else 0.0
             bound = min(bound, objective - shift)
-            _write(c, to, n, s.t, x, level, new_x, new_level)
             tie = abs(objective - best) <= TIE * (1.0 + best) if best < np.inf else False
-            wins = not tie and objective < best
             if tie and tally[1] == 1:
-                wins = _comes_first(c, x, level, new_x, new_level, best_x, best_level)
-            if wins:
-                best = min(objective, best) if tie else objective
-                for j in range(len(x)):
-                    best_x[j] = new_x[j]
-                for b in range(len(level)):
-                    best_level[b] = new_level[b]
+                if pending:
+                    _write_settled(c, to, n, m, quadratic, room, kept, r, x, level, best_x, best_level)
+                    pending = False
+                _write_settled(c, to, n, m, quadratic, room, s.t, r, x, level, new_x, new_level)
+                best = min(objective, best)
+                if _comes_first(c, x, level, new_x, new_level, best_x, best_level):
+                    for j in range(len(x)):
+                        best_x[j] = new_x[j]
+                    for b in range(len(level)):
+                        best_level[b] = new_level[b]
+            elif not tie and objective < best:
+                best, pending = objective, True
+                for j in range(n):
+                    kept[j] = s.t[j]
                 tally[1] = 1
             cut = _cut(best, quadratic)
             # An equally cheap answer may hide behind a column that moves for nothing.
@@ -506,6 +561,8 @@ def _search(
     if outcome == LIMIT:
         for open_node in range(depth + 1):
             bound = min(bound, s.objective[open_node])
+    if pending:
+        _write_settled(c, to, n, m, quadratic, room, kept, r, x, level, best_x, best_level)
     return best, bound, outcome
 
 
@@ -526,14 +583,17 @@ def search_mixed(
     width = 2 * numbers + len(c.move) + 1
     dim = d.R.shape[1] if quadratic else 0
     to = make_change(width, m_most + 1, dim, categories)
-    s = make_stack(DEPTH, m_most + categories + 2 + (TANGENTS if quadratic else 0), width, dim)
+    high = m_most + categories + 2 + (TANGENTS if quadratic else 0)
+    s, r = make_stack(DEPTH, high, width, dim), make_stack(1, high, width, dim)
+    kept = np.empty(width)
     apart, distance = np.empty(n_pieces), np.empty(max(components, 1))
     new_x, new_level = np.empty(numbers), np.empty(categories, np.int64)
     tally = np.zeros(2, np.int64)
     for q in range(people):
         x, level = X[q], L[q]
         mine = own[q] if len(own) else own[:0].ravel()
-        best, least, ended, spent = cutoff[q], np.inf, PROVEN, 0
+        # Somewhat more than the cutoff: an answer that costs as much as one that is known has to be found.
+        best, least, ended, spent = cutoff[q] + 4.0 * TIE * (1.0 + cutoff[q]), np.inf, PROVEN, 0
         tally[1] = 0
         for v in range(variants):
             if most + len(c.tied) == 0 and not quadratic:  # every piece has a closed form
@@ -582,8 +642,8 @@ def search_mixed(
                     room = _right_sides(c, p, k, x, level, d, e, quadratic, guard, to, n)
                     tally[0] = 0
                     best, here, how = _search(
-                        c, x, level, to, n, rows + len(c.tied), quadratic, room, s, best, max_nodes - spent,
-                        points[q], levels[q], new_x, new_level, tally,
+                        c, x, level, to, n, rows + len(c.tied), quadratic, room, s, r, kept, best,
+                        max_nodes - spent, points[q], levels[q], new_x, new_level, tally,
                     )  # fmt: skip
                     spent += tally[0]
                     least = min(least, here)

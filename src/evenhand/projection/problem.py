@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import Cost, FloatArray
+from evenhand.distances import Cost, FloatArray, by_row
 from evenhand.sets import ConvexSet, Ellipsoid, Region
 
 NO_ELLIPSOID, SEVERAL = -1, -2
@@ -89,8 +89,7 @@ class Problem:
         diagonal = np.diagonal(frame)
         if np.count_nonzero(frame) == np.count_nonzero(diagonal):
             return xi * diagonal
-        change: FloatArray = xi @ frame.T
-        return change
+        return by_row(xi, frame)
 
 
 def compile_region(

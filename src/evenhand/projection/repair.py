@@ -45,6 +45,7 @@ class Answer:
     bound: float
     mult: FloatArray
     ball_mult: tuple[FloatArray, ...] = ()
+    unique: bool = False  # whether the kernels have shown that no other point costs as little
 
 
 def instance(problem: Problem, piece: int, x: FloatArray, guard: float) -> Instance:
