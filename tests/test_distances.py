@@ -11,7 +11,7 @@ from scipy.stats import median_abs_deviation
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from evenhand import L1, L2, ConvexSet, Region, project
-from evenhand.distances import as_cost, as_distance
+from evenhand.costs import as_cost, as_distance
 from strategies import costs, seeds, units_of
 
 

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.distances import L1, L2
+from evenhand.costs import L1, L2, Gower
 from evenhand.fairness import alike_pairs, bounds, group_gaps, grouped
 from evenhand.fairness import neighbours as search
 from evenhand.fairness.intervals import pair_share
 from evenhand.fairness.neighbours import nearest
 from evenhand.models.base import Blackbox, Predictor
-from evenhand.schema import Column, Gower, Schema
+from evenhand.table.column import Column
+from evenhand.table.schema import Schema
 
 LABELS = np.array([0, 1])
 

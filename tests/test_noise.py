@@ -15,7 +15,8 @@ from scipy import stats
 
 from evenhand.noise import Categorical, Count, Mixed, Ordered, Rounding, bound
 from evenhand.perturbations import Gaussian, Mask, Relative, Uniform
-from evenhand.schema import Column, Schema
+from evenhand.table.column import Column
+from evenhand.table.schema import Schema
 
 MANY = 40_000
 LEVEL = 1e-4  # seeds are fixed: a test fails for a wrong distribution, not by bad luck

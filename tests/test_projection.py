@@ -13,6 +13,7 @@ from evenhand import L1, L2, ConvexSet, Ellipsoid, Projection, Region, Status, p
 from evenhand.projection import Projector
 from evenhand.projection.repair import by_library, instance
 from evenhand.projection.simplex import INFEASIBLE, OPTIMAL
+from evenhand.table.limits import Limits
 from oracle import UndecidedError, exact_l1, nearest, nearest_of, shortest
 from strategies import Case, cases, costs, seeds, tied_cases, units_of
 
@@ -767,7 +768,8 @@ def test_problems_that_once_went_wrong(name: str) -> None:
 def test_directions_against_the_oracle(case: Case, data) -> None:
     dim = case.region.dim
     ways = np.array(data.draw(st.lists(st.sampled_from([0, 1, 1, 2, 3]), min_size=dim, max_size=dim).filter(any)))
-    found = Projector(case.region, case.cost, ways).project(case.X)
+    limits = Limits(ways, np.full(dim, -np.inf), np.full(dim, np.inf))
+    found = Projector(case.region, case.cost, limits).project(case.X)
     for q, x in enumerate(case.X):
 
         def allowed(point, x=x):

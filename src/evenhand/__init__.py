@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from evenhand import theory
-from evenhand.actionable import Actionable, IfChanges, RisesWith
 from evenhand.auditing import Audit, AuditError, audit
 from evenhand.certificate import Certificates, certify
 from evenhand.comparison import Comparison, compare
+from evenhand.costs import L1, L2, Gower
 from evenhand.density import HighDensity
 from evenhand.displays import CertificateDisplay, ComparisonDisplay, CounterfactualDisplay, InstabilityDisplay
-from evenhand.distances import L1, L2
 from evenhand.explainer import Explainer
 from evenhand.explanations import Explanations
 from evenhand.external import External
@@ -19,10 +18,13 @@ from evenhand.models import GLVQ, GMLVQ, ModelView, view
 from evenhand.noise import Categorical, Count, Mixed, Ordered, Rounding
 from evenhand.penalized import Penalized
 from evenhand.perturbations import Gaussian, Mask, Neighbor, Relative, Uniform
-from evenhand.projection import Projection, Status, project
-from evenhand.schema import Column, Gower, Schema
+from evenhand.projection import Projection, project
 from evenhand.sets import Affine, ConvexSet, Ellipsoid, Region
+from evenhand.status import Status
 from evenhand.steady import Steady
+from evenhand.table.column import Column
+from evenhand.table.limits import Actionable, IfChanges, RisesWith
+from evenhand.table.schema import Schema
 from evenhand.worst import WorstCase, worst_case
 
 __version__ = "0.1.0"

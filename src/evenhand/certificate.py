@@ -20,13 +20,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.actionable import DOWN, FIXED, UP
-from evenhand.distances import FloatArray
 from evenhand.exact import GUARD, RegionExplainer
 from evenhand.explainer import Explainer, Flip, check_explainer, people_of
 from evenhand.markup import framed
 from evenhand.models import MixedView, refuse_levels
-from evenhand.projection import CHUNK, Projection, Status, in_chunks
+from evenhand.parallel import CHUNK, in_chunks
+from evenhand.projection import Projection
+from evenhand.status import Status
+from evenhand.table.limits import DOWN, FIXED, UP
+from evenhand.types import FloatArray
 
 ROUNDING = 1e-11  # of a cost, below which a gap does not tell how exact a point is
 TIE = 1e-9  # a relative difference of costs that counts as none

@@ -24,11 +24,11 @@ from evenhand.auditing import Audit, AuditError
 from evenhand.auditing.command import audit_demo, audit_files, write_first_file
 from evenhand.auditing.file import read_audit
 from evenhand.auditing.result import MARKS
+from evenhand.parallel import WorkersError
 from evenhand.reproduce.paper import EXPERIMENTS, cells_of, paper_study
 from evenhand.reproduce.paper import reproduce as write_paper
 from evenhand.study import Done, Outcome, Study, StudyError, combined, read_study, run_study
 from evenhand.study.summaries import medians
-from evenhand.workers import WorkersError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__, rich_markup_mode=None)
 WRONG_USE, INCOMPLETE = 2, 3

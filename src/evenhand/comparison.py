@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.distances import FloatArray
 from evenhand.draws import MEASURES
 from evenhand.instability import Instability
 from evenhand.markup import framed
 from evenhand.stats import Interval, cluster_bootstrap, hodges_lehmann, paired_bootstrap, share_interval, signed_rank
+from evenhand.types import FloatArray
 
 SAME = 1e-9  # a relative difference that counts as none
 KEYS = ("fold", "person", "draw")

@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand.distances import L1
+from evenhand.costs import L1
 from evenhand.explanations import Explanations
 from evenhand.methods import Closest, Plausible
 

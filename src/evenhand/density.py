@@ -23,8 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold
 
-from evenhand.distances import FloatArray
 from evenhand.sets import ConvexSet, Ellipsoid, Region
+from evenhand.types import FloatArray
 
 # Lowers log t: after rounding, the training point on the boundary is still inside, and at quantile=1 the radius
 # of the last ellipsoid is still positive.

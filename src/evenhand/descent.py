@@ -10,7 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import Cost, FloatArray
+from evenhand.costs import Cost
+from evenhand.types import FloatArray
 
 SHARES = (1.0, 0.5, 0.2, 0.05)  # of the way back that a column is tried to go
 STEPS = 100  # at most

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from evenhand.certificate import Certificates
 from evenhand.comparison import Comparison
-from evenhand.distances import FloatArray
 from evenhand.draws import MEASURES
 from evenhand.explanations import Explanations
 from evenhand.instability import Instability
 from evenhand.markup import short
+from evenhand.types import FloatArray
 
 INK, MUTED, LINE, ZONE = "#1B1F24", "#59626D", "#C3C8C6", "#E7EAE5"
 # Colour, marker and line style together tell methods apart, also without colour.

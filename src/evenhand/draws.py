@@ -10,14 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.distances import Distance, FloatArray
+from evenhand.costs import Distance
 from evenhand.explainer import LARGEST, Answers, Explainer, Flip, people_of
 from evenhand.models import MixedView
 from evenhand.noise import bound
+from evenhand.parallel import CHUNK, Progress
 from evenhand.perturbations import Neighbor, Perturbation, learned, perturbed
-from evenhand.projection import CHUNK, VALID, Progress, Status
 from evenhand.randomness import Streams, identities, seed_of
+from evenhand.status import VALID, Status, statuses
 from evenhand.targets import read_targets
+from evenhand.types import FloatArray
 
 BLOCK = 128  # draws that share a stream of random numbers
 IN_CACHE = 65_536  # numbers to measure at a time
@@ -201,7 +203,7 @@ class Experiment:
         if asked.all():
             points, cost, _, status, _, _ = self.explainer.answer(flat, goal, label, n_jobs=self.n_jobs)
         else:
-            status = np.full(len(flat), Status.SKIPPED.value, dtype="<U11")
+            status = statuses(len(flat), Status.SKIPPED)
             points, cost = np.full(flat.shape, np.nan), np.full(len(flat), np.nan)
             answers = self.explainer.answer(flat[asked], goal[asked], label[asked], n_jobs=self.n_jobs)
             points[asked], cost[asked], status[asked] = answers.points, answers.cost, answers.status
@@ -301,7 +303,7 @@ def _no_draws(n: int, draws: int) -> Draws:
     return Draws(
         np.zeros((n, draws), dtype=np.int64),
         np.zeros((n, draws), dtype=bool),
-        np.full((n, draws), Status.MISSING.value, dtype="<U11"),
+        statuses((n, draws), Status.MISSING),
         *nothing,
     )
 

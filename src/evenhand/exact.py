@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.actionable import FREE, Limits
-from evenhand.distances import Cost, FloatArray
+from evenhand.costs import Cost
 from evenhand.explainer import Answers, Explainer, unanswered
 from evenhand.models import ModelView
-from evenhand.projection import Projector, Status
+from evenhand.projection import Projector
 from evenhand.sets import Region
+from evenhand.status import Status
+from evenhand.table.limits import FREE, Limits
+from evenhand.types import FloatArray
 
 # How far from every constraint an answer stays, relative to the numbers that meet there: first just enough for
 # rounding, then more for the few rows where the model's own arithmetic is coarser.
@@ -90,7 +92,7 @@ class RegionExplainer(Explainer):
     def _projector(self, k: int, margin: float = 0.0) -> Projector:
         if (k, margin) not in self._projectors:
             region = self.region(k).shrink(margin, self.cost) if margin > 0 else self.region(k)
-            self._projectors[k, margin] = Projector(region, self.cost, self.limits.directions, self.limits.box)
+            self._projectors[k, margin] = Projector(region, self.cost, self.limits)
         return self._projectors[k, margin]
 
     def free_projector(self, k: int) -> Projector:
@@ -110,7 +112,7 @@ class RegionExplainer(Explainer):
         limits = self.limits
         same_for_all = (limits.directions == FREE).all()
         for i, piece in enumerate(region.pieces):
-            projector = Projector(Region((piece,)), self.cost, limits.directions, limits.box)
+            projector = Projector(Region((piece,)), self.cost, limits)
             if same_for_all and len(X) > 1 and projector.project(X[:1]).status[0] == Status.UNREACHABLE:
                 continue
             yield i, projector

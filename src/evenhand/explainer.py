@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.distances import Cost, FloatArray
+from evenhand.costs import Cost
 from evenhand.explanations import Explanations, Table
 from evenhand.models import Predictor
-from evenhand.projection import ACCURATE, CHUNK, VALID, Progress, Status, count_jobs, in_chunks
+from evenhand.parallel import CHUNK, Progress, count_jobs, in_chunks
+from evenhand.status import ACCURATE, VALID, Status, statuses
 from evenhand.targets import ANY_OTHER, aims, read_targets
+from evenhand.types import FloatArray
 
 TIE = 1e-9
 # If the model predicts something else for a perturbed person: aim at the original's label, keep the target, or stop.
@@ -239,6 +241,6 @@ def unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> Answers:
     """Answers for rows of which nothing is known yet."""
     n = len(X)
     nothing = np.full(n, np.nan)
-    status = np.full(n, Status.UNREACHABLE.value, dtype="<U11")
+    status = statuses(n, Status.UNREACHABLE)
     floor = np.full(n, np.inf)
     return Answers(np.full(X.shape, np.nan), nothing, nothing.copy(), status, label.astype(np.int64), floor)

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.distances import FloatArray
 from evenhand.markup import block
-from evenhand.projection import Status
-from evenhand.schema import as_frame
+from evenhand.status import Status
+from evenhand.table.schema import as_frame
+from evenhand.types import FloatArray
 
 Table: TypeAlias = FloatArray | pd.DataFrame
 SHOWN = 10

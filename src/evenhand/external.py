@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from evenhand.distances import Cost, FloatArray, fitting
+from evenhand.costs import Cost, fitting
 from evenhand.explainer import LARGEST, Answers, Explainer, unanswered
 from evenhand.models import Predictor, blackbox
-from evenhand.projection import Status
+from evenhand.status import Status
+from evenhand.types import FloatArray
 
 Generator = Callable[[Any, Any], Any]
 

@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.distances import L1, L2, Distance, as_distance, fitting
+from evenhand.costs import L1, L2, Distance, as_distance, fitting
 from evenhand.draws import MEASURES, Experiment
 from evenhand.explainer import Explainer, Flip, check_explainer
 from evenhand.markup import framed
 from evenhand.models import MixedView
+from evenhand.parallel import CHUNK, Progress
 from evenhand.perturbations import Perturbation
-from evenhand.projection import CHUNK, VALID, Progress, Status
 from evenhand.stats import Interval, cluster_bootstrap
+from evenhand.status import VALID, Status
 from evenhand.targets import followed
 
 PILOT = 8  # draws per person from which draws="auto" learns how many it needs

@@ -11,14 +11,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand import mixed
-from evenhand.actionable import Actionable
+from evenhand.costs import Cost, fitting
 from evenhand.density import HighDensity
-from evenhand.distances import Cost, FloatArray, fitting
 from evenhand.exact import RegionExplainer
 from evenhand.mixed import MixedExplainer
 from evenhand.models import ModelView, has_encoders, view
-from evenhand.schema import Schema
 from evenhand.sets import Region
+from evenhand.table.limits import Actionable
+from evenhand.table.schema import Schema
+from evenhand.types import FloatArray
 
 Check = Callable[[FloatArray, int], npt.NDArray[np.bool_]]
 

@@ -11,15 +11,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.actionable import DOWN, FIXED, FREE, UP, Actionable, IfChanges, RisesWith, position
+from evenhand.costs import L1, Cost, Gower
 from evenhand.density import HighDensity, log_peaks, weighted_log_densities
-from evenhand.distances import L1, Cost, FloatArray
 from evenhand.explainer import Answers, Explainer, unanswered
 from evenhand.explanations import Explanations
 from evenhand.models.encoders import MixedView, Piece, mixed_view, raw_piece
-from evenhand.projection import MixedProjector, Status
+from evenhand.projection import MixedProjector
 from evenhand.projection.mixed import Columns, Density, Pieces, make_pieces
-from evenhand.schema import Gower, Schema, as_frame
+from evenhand.status import Status
+from evenhand.table.limits import DOWN, FIXED, FREE, UP, Actionable, IfChanges, RisesWith, position
+
+# How far from every constraint an answer stays, relative to the numbers that meet there.
+from evenhand.table.schema import Schema, as_frame
+from evenhand.types import FloatArray
 
 # How far from every constraint an answer stays, relative to the numbers that meet there.
 GUARDS = (1e-10, 1e-8, 1e-6, 1e-5)

@@ -1,8 +1,8 @@
 """Perturbations of tables with levels and steps: another level, what rounding has hidden, a count off by one.
 
 Each but :class:`Mixed` acts on one column, an array of shape (n, 1); `Mixed` puts them together for the encoded rows
-of a :class:`~evenhand.schema.Schema`.  As in :mod:`evenhand.perturbations`, the first rows of a larger table get the
-same noise as those of a smaller one.
+of a :class:`~evenhand.table.schema.Schema`.  As in :mod:`evenhand.perturbations`, the first rows of a larger table get
+the same noise as those of a smaller one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.perturbations import Gaussian, Perturbation, Relative, learned, perturbed
-from evenhand.schema import Column, Schema
+from evenhand.table.column import Column
+from evenhand.table.schema import Schema
+from evenhand.types import FloatArray
 
 POWERS = range(6, -7, -1)  # precisions that are looked for, as powers of ten
 SHARE = 0.99  # of the values have to be multiples of a precision

@@ -12,12 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import optimize
 
-from evenhand.actionable import FIXED, Actionable, Limits
+from evenhand.costs import Cost, fitting
 from evenhand.descent import descend
-from evenhand.distances import Cost, FloatArray, fitting
 from evenhand.explainer import Answers, Explainer, unanswered
 from evenhand.models import Predictor, blackbox
-from evenhand.projection import Status
+from evenhand.status import Status
+from evenhand.table.limits import FIXED, Actionable, Limits
+from evenhand.types import FloatArray
 
 Loss = Callable[[FloatArray, int], FloatArray]
 HALVINGS = 40  # of the line from a counterfactual to the person: to one part in 10^12

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import KDTree
 
-from evenhand.distances import FloatArray
+from evenhand.types import FloatArray
 
 Perturbation: TypeAlias = Callable[[FloatArray, np.random.Generator], FloatArray]
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]

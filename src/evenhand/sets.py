@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import Cost, FloatArray, as_cost
+from evenhand.costs import Cost, as_cost
+from evenhand.types import FloatArray
 
 DEFAULT_TOLERANCE = 1e-9
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from evenhand.distances import FloatArray
+from evenhand.types import FloatArray
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.actionable import DOWN, UP, Actionable
+from evenhand.costs import Cost, as_cost
 from evenhand.density import HighDensity
-from evenhand.distances import Cost, FloatArray, as_cost
 from evenhand.exact import GUARD, RegionExplainer
 from evenhand.methods import build, decision, plausibility
 from evenhand.models import has_encoders, refuse_levels, view
 from evenhand.projection import Projector
 from evenhand.sets import ConvexSet, Region
+from evenhand.table.limits import DOWN, UP, Actionable
+from evenhand.types import FloatArray
 
 SOLVES = 200_000  # roughly how many projections the choice of the pieces may take
 LEAST, MOST = 50, 2000  # people to choose with
@@ -161,7 +162,7 @@ def _cheapest(
 
 
 def _costs(plain: RegionExplainer, region: Region, people: FloatArray) -> FloatArray:
-    return Projector(region, plain.cost, plain.limits.directions, plain.limits.box).project(people, GUARD).cost
+    return Projector(region, plain.cost, plain.limits).project(people, GUARD).cost
 
 
 def _spread_out(table: FloatArray, most: int) -> FloatArray:

@@ -60,7 +60,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 
-from evenhand.distances import L1, L2, FloatArray
+from evenhand.costs import L1, L2
+from evenhand.types import FloatArray
 
 ROUNDING = 1e-9  # numbers closer than this, relatively, count as equal
 MOST_SIGNS = 22

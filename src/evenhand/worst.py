@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.actionable import FIXED, FREE
 from evenhand.certificate import certify
-from evenhand.distances import Cost, FloatArray
+from evenhand.costs import Cost
 from evenhand.exact import GUARD, RegionExplainer
 from evenhand.explainer import Explainer, Flip, check_explainer, people_of
 from evenhand.explanations import Explanations
 from evenhand.markup import framed
 from evenhand.models import MixedView, refuse_levels
 from evenhand.randomness import Streams, identities, seed_of
+from evenhand.table.limits import FIXED, FREE
+from evenhand.types import FloatArray
 
 SHRINK = 0.6  # of the step after a round without progress
 AXES = 24  # features that are tried one by one; of more a random choice

@@ -14,10 +14,10 @@ from evenhand.auditing.measures import Measures
 from evenhand.auditing.people import Everyone, Prepared
 from evenhand.auditing.words import typeset
 from evenhand.comparison import compare
-from evenhand.distances import FloatArray
 from evenhand.instability import Instability
-from evenhand.projection import VALID, Status
 from evenhand.stats import Interval, cluster_bootstrap, share_interval
+from evenhand.status import VALID, Status
+from evenhand.types import FloatArray
 
 CURVE = 31  # radii at which certificates are counted
 EXAMINED = 50  # people without an explanation of whom it is found out which rule blocks them

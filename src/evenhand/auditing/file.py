@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.actionable import Actionable
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.gates import KNOWN
 from evenhand.auditing.options import DRAWS, LOOKUP, METHODS, PAIRS, PEOPLE
@@ -19,6 +18,7 @@ from evenhand.density import HighDensity
 from evenhand.noise import Categorical, Count, Mixed, Rounding
 from evenhand.perturbations import Gaussian, Mask, Relative, Uniform
 from evenhand.settings import flag, key, list_of, maybe, number, one_of, read_table, read_toml, text, whole
+from evenhand.table.limits import Actionable
 
 # Keys of the file that are options of an audit as they are.
 SAME = ("label", "features", "id", "sensitive", "target", "cost", "methods", "on_flip", "draws", "tolerance")

@@ -22,9 +22,9 @@ import numpy as np
 import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand.actionable import Actionable
 from evenhand.noise import Mixed, Rounding
 from evenhand.perturbations import Gaussian, Relative
+from evenhand.table.limits import Actionable
 
 PEOPLE = 4000
 TRAINED_ON = 20_000

@@ -14,9 +14,9 @@ import pandas as pd
 from evenhand.auditing.people import Everyone, Prepared, Report
 from evenhand.auditing.tables import rows_of
 from evenhand.auditing.tasks import Packed, Varied, certify_part, measure_part, run_all, vary_part
-from evenhand.distances import FloatArray
 from evenhand.exact import RegionExplainer
 from evenhand.instability import PILOT, Instability
+from evenhand.types import FloatArray
 
 PART = 250  # people of one task
 SEARCHED = 100  # people who are varied if the model has no regions, at most: a search takes longer

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
-from evenhand.actionable import Actionable
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.gates import Gate, parse_gate
+from evenhand.costs import L1, L2
 from evenhand.density import HighDensity
-from evenhand.distances import L1, L2
 from evenhand.noise import Rounding
 from evenhand.perturbations import Gaussian, Relative
 from evenhand.settings import nearest
+from evenhand.table.limits import Actionable
 
 METHODS = ("closest", "plausible", "steady", "penalized")
 DRAWS, PEOPLE, PAIRS, LOOKUP = 20, 2000, 50_000, 60

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from evenhand.auditing.people import Everyone, Prepared, Report
 from evenhand.auditing.tasks import Varied
 from evenhand.auditing.told import both, tagged, told, value_of
-from evenhand.distances import L1, L2
+from evenhand.costs import L1, L2, Gower
 from evenhand.fairness import Pairs, alike_pairs
-from evenhand.schema import Gower
 
 SHOWN, DRAWN = 10, 600  # pairs side by side, and in the figure
 

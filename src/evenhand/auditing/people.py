@@ -17,11 +17,11 @@ from evenhand.auditing.seen import seen_model
 from evenhand.auditing.setup import Setup, set_up
 from evenhand.auditing.tables import Frame, Source, Survey, as_source, check_columns, survey
 from evenhand.auditing.tasks import Packed, explain_batch, run_all
-from evenhand.distances import FloatArray
 from evenhand.models import MixedView
 from evenhand.models.base import Predictor
-from evenhand.projection import VALID, Status
 from evenhand.randomness import chosen
+from evenhand.status import VALID, Status, statuses
+from evenhand.types import FloatArray
 
 BATCH = 5000  # people of one task
 SAMPLE = 20_000  # people from whom columns, spreads and densities are learned
@@ -250,7 +250,7 @@ def explain_everyone(prepared: Prepared, report: Report) -> Everyone:
     everyone = Everyone(
         np.full(n, -1),
         np.full(n, -1),
-        np.full(n, "", dtype="<U11"),
+        statuses(n),
         np.full(n, np.nan),
         np.full(n, np.nan),
         asked,

@@ -12,9 +12,9 @@ from evenhand.auditing.people import Everyone, Prepared
 from evenhand.auditing.tasks import Varied
 from evenhand.auditing.told import amount, both, different, facts, nearest_variation, tagged, told, value_of
 from evenhand.auditing.words import two
-from evenhand.distances import FloatArray
 from evenhand.models import MixedView
-from evenhand.projection import VALID, Status
+from evenhand.status import VALID, Status
+from evenhand.types import FloatArray
 
 LEAST_STABLE = 10
 DIGITS = 6  # of coordinates on the page: more could not be seen

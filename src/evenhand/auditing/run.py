@@ -25,9 +25,9 @@ from evenhand.auditing.result import Audit
 from evenhand.auditing.setup import say
 from evenhand.auditing.tables import rows_of
 from evenhand.auditing.verdict import judged, verdict
-from evenhand.distances import L2
+from evenhand.costs import L2
+from evenhand.parallel import backend
 from evenhand.settings import nearest
-from evenhand.workers import backend
 
 SCHEMA = "evenhand-audit/1"
 VERSIONS = ("numpy", "scipy", "scikit-learn", "pandas", "numba", "clarabel", "daqp")

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.actionable import Actionable
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.options import Options
-from evenhand.distances import L1, L2, Distance, FloatArray, fitting
+from evenhand.costs import L1, L2, Distance, fitting
 from evenhand.explainer import Explainer
 from evenhand.methods import Closest, Plausible
 from evenhand.models import MixedView
@@ -20,9 +19,12 @@ from evenhand.models.base import Predictor
 from evenhand.noise import Count, Mixed, Rounding
 from evenhand.penalized import Penalized
 from evenhand.perturbations import Perturbation, learned
-from evenhand.schema import Column, Schema
 from evenhand.settings import nearest
 from evenhand.steady import Steady
+from evenhand.table.column import Column
+from evenhand.table.limits import Actionable
+from evenhand.table.schema import Schema
+from evenhand.types import FloatArray
 
 FITTED_ON = 5000  # people from whom densities are learned
 TRIED = 200  # people on whom a perturbation is tried

@@ -22,13 +22,14 @@ from threadpoolctl import threadpool_limits
 
 from evenhand.auditing.errors import AuditError
 from evenhand.certificate import certify
-from evenhand.distances import Distance, FloatArray
+from evenhand.costs import Distance
 from evenhand.draws import Experiment, Variations
 from evenhand.explainer import Answers, Explainer, Flip
 from evenhand.instability import Instability, instability
 from evenhand.models import MixedView
 from evenhand.perturbations import Perturbation
 from evenhand.targets import read_targets
+from evenhand.types import FloatArray
 
 _unpacked: OrderedDict[str, Any] = OrderedDict()
 KEPT = 8  # unpacked objects that a worker keeps

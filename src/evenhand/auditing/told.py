@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.distances import Distance, FloatArray
+from evenhand.costs import Distance
 from evenhand.draws import Variations
 from evenhand.explainer import Explainer
 from evenhand.models import MixedView
 from evenhand.models.base import Predictor
-from evenhand.projection import VALID
+from evenhand.status import VALID
+from evenhand.types import FloatArray
 
 HALVINGS = 6  # to within some percent: further digits would say nothing
 SHOWN = 12  # columns of a person that a card lists

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import L1, L2, FloatArray
-from evenhand.schema import Gower
+from evenhand.costs import L1, L2, Gower
 from evenhand.stats import IntArray
+from evenhand.types import FloatArray
 
 Bounds: TypeAlias = npt.NDArray[Any]
 Measure: TypeAlias = L1 | L2 | Gower

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.distances import FloatArray
 from evenhand.fairness.intervals import RESAMPLES, Sample, absolute, adjusted_difference, difference, welch
 from evenhand.stats import Interval, cluster_bootstrap
+from evenhand.types import FloatArray
 
 MISSING, OTHERS, REST = "missing", "other groups", "everybody else"
 MOST_GROUPS = 20

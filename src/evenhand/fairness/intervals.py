@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats as scipy_stats
 
-from evenhand.distances import FloatArray
 from evenhand.stats import IntArray, Interval
+from evenhand.types import FloatArray
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import Distance, FloatArray
+from evenhand.costs import Distance, Gower
 from evenhand.fairness.bounds import Bounds, Boxes, Measure, Space, Squares, Sums, embed
-from evenhand.schema import Gower
 from evenhand.stats import IntArray
+from evenhand.types import FloatArray
 
 LEAF = 256  # people
 CROWD = 2048  # people with whom a few of a leaf are compared at once: long rows are fast
@@ -47,7 +47,7 @@ def nearest(X: npt.ArrayLike, distance: Measure, k: int) -> tuple[IntArray, Floa
 
     Examples
     --------
-    >>> from evenhand.distances import L1
+    >>> from evenhand.costs import L1
     >>> positions, distances = nearest([[0.0], [5.0], [1.0]], L1(), 1)
     >>> positions.ravel().tolist(), distances.ravel().tolist()
     ([2, 2, 0], [1.0, 4.0, 1.0])

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.distances import L1, L2, FloatArray
+from evenhand.costs import L1, L2, Gower
 from evenhand.fairness.intervals import BoolArray, pair_share
 from evenhand.fairness.neighbours import nearest
 from evenhand.models.base import Predictor
 from evenhand.models.encoders import MixedView
-from evenhand.schema import Gower
 from evenhand.stats import IntArray, Interval
+from evenhand.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from evenhand.distances import FloatArray
 from evenhand.models.base import check_fitted
 from evenhand.sets import Affine
+from evenhand.types import FloatArray
 
 SUPPORTED_STEPS = (
     "StandardScaler, MinMaxScaler and MaxAbsScaler (clip=False), RobustScaler, PCA, IncrementalPCA, TruncatedSVD, "

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand.distances import FloatArray
-from evenhand.projection import as_table
 from evenhand.sets import Affine, Region
+from evenhand.table.people import as_table
+from evenhand.types import FloatArray
 
 SUPPORTED = (
     "linear classifiers (LogisticRegression, RidgeClassifier, LinearSVC, SGDClassifier, Perceptron, "

@@ -19,11 +19,13 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, TargetEncoder
 
-from evenhand.distances import FloatArray
 from evenhand.models.affine import SUPPORTED_STEPS, affine
 from evenhand.models.base import ModelView, Predictor, check_fitted, view
-from evenhand.schema import UNKNOWN, Column, Schema, as_frame
 from evenhand.sets import ConvexSet
+from evenhand.table.codec import UNKNOWN
+from evenhand.table.column import Column
+from evenhand.table.schema import Schema, as_frame
+from evenhand.types import FloatArray
 
 NAMING = (OneHotEncoder, OrdinalEncoder, TargetEncoder)
 ENCODERS = (*NAMING, KBinsDiscretizer, SimpleImputer)

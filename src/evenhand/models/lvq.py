@@ -26,7 +26,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evenhand.distances import FloatArray
+from evenhand.types import FloatArray
 
 if TYPE_CHECKING:
     from typing import Self

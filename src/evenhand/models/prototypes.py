@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
-from evenhand.distances import FloatArray
 from evenhand.models.base import ModelView, check_fitted, direct_view, view
 from evenhand.models.linear import dense, polyhedron
 from evenhand.models.lvq import GLVQ, GMLVQ
 from evenhand.sets import ConvexSet, Region
+from evenhand.types import FloatArray
 
 LARGEST_REGION = 1e9  # bytes
 

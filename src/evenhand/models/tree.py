@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand.distances import FloatArray
 from evenhand.models.base import ModelView, check_fitted, direct_view, view
 from evenhand.sets import ConvexSet, Region
+from evenhand.types import FloatArray
 
 
 @view.register(DecisionTreeClassifier)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -10,7 +11,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from evenhand.distances import FloatArray
+from evenhand.types import FloatArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,31 +67,39 @@ def integer(value: int) -> int:
     return int(np.int64(value))
 
 
-def _forget_stale_kernels(folder: Path) -> None:
-    """Drop compiled kernels that were made from other sources.
+def _forget_stale_kernels(package: Path) -> None:
+    """Drop compiled entry points that were made from other sources.
 
-    numba looks only at the file of the function that it loads; a kernel that was compiled together
-    with an older version of another file's kernel would stay in use.
+    numba looks only at the file of the function that it loads; an entry point that was compiled together with an older
+    version of another file's kernel would stay in use.  What counts is the content of all files that it is made of.
     """
-    sources = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.py"))}
-    mixed = [sources.pop(name) for name in ("branch", "mixed")]
-    _forget(folder / "__pycache__", "mixed", b"".join(mixed), "mixed.*.nb[ic]")
-    _forget(
-        folder / "__pycache__",
-        "kernels",
-        b"".join(source for source in sources.values() if b"@kernel" in source),
-        "[!m]*.nb[ic]",
-    )
+    sources = {path.relative_to(package).with_suffix("").as_posix(): path.read_text() for path in package.rglob("*.py")}
+    for name, source in sources.items():
+        if "\n@entry\n" in source:
+            _forget(package / name, "".join(sources[part] for part in _made_of(name, sources)))
 
 
-def _forget(cache: Path, name: str, source: bytes, pattern: str) -> None:
-    digest = hashlib.sha256(source).hexdigest()
-    stamp = cache / f"{name}.sha256"
+def _made_of(name: str, sources: dict[str, str]) -> list[str]:
+    """The files of the package that a file imports, directly or not, itself included."""
+    found, pending = {name}, [name]
+    while pending:
+        for module in re.findall(r"^from evenhand\.projection\.([\w.]+) import", sources[pending.pop()], re.MULTILINE):
+            part = module.replace(".", "/")
+            if part in sources and part not in found:
+                found.add(part)
+                pending.append(part)
+    return sorted(found)
+
+
+def _forget(module: Path, source: str) -> None:
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    cache = module.parent / "__pycache__"
+    stamp = cache / f"{module.name}.sha256"
     try:
         if stamp.exists() and stamp.read_text() == digest:
             return
         cache.mkdir(exist_ok=True)
-        for compiled in cache.glob(pattern):
+        for compiled in cache.glob(f"{module.name}.*.nb[ic]"):
             compiled.unlink(missing_ok=True)
         stamp.write_text(digest)
     except OSError:  # not writable: then numba keeps its cache elsewhere, and per installed version

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import entry, kernel
 from evenhand.projection.pieces import TIE
 from evenhand.projection.problem import Boxes
 from evenhand.projection.search import FOUND, NOTHING, PRUNED
+from evenhand.types import FloatArray
 
 FIXED, UP, DOWN = 0, 2, 3
 

@@ -12,13 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import part, workspace
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from evenhand.types import BoolArray, FloatArray, IntArray
 
 FEASIBLE = 1e-11  # of a basic variable; columns are in units of cost, rows have entries up to one
 PIVOT = 1e-10

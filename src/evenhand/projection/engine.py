@@ -7,17 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import Cost, FloatArray, as_cost
+from evenhand.costs import Cost, as_cost
 from evenhand.projection.boxes import nearest_box
 from evenhand.projection.pieces import TIE
 from evenhand.projection.problem import Boxes, compile_region
 from evenhand.projection.repair import Answer, by_library, canonical, first, inside, instance
-from evenhand.projection.result import Projection, Status
+from evenhand.projection.result import Projection
 from evenhand.projection.search import FOUND, TIED, UNRESOLVED, search_table
 from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.sets import ConvexSet, Region
+from evenhand.status import ACCURATE, Status, statuses
+from evenhand.table.limits import Limits
+from evenhand.types import FloatArray
 
-ACCURATE = 1e-7
 TOO_LARGE = 1e100  # past this squares overflow; NaN and infinity are not below it either
 
 
@@ -41,22 +43,20 @@ class Projector:
         Where to project.
     cost : L1, L2, "l1" or "l2"
         What to minimise.
-    directions : array of shape (dim,), optional
-        Per column: 0 may not change, 1 may, 2 may only grow, 3 may only fall.
-    within : ConvexSet, optional
-        A box that all answers lie in, its sides included.
+    limits : Limits, optional
+        What may change; everything if left out.
     """
 
     def __init__(
         self,
         region: Region,
         cost: Cost | str = "l1",
-        directions: npt.ArrayLike | None = None,
-        within: ConvexSet | None = None,
+        limits: Limits | None = None,
     ) -> None:
-        ways = np.ones(region.dim, dtype=np.int64) if directions is None else np.asarray(directions, dtype=np.int64)
         self.dim = region.dim
         self.cost = as_cost(cost)
+        ways = np.ones(region.dim, dtype=np.int64) if limits is None else limits.directions
+        within = None if limits is None else ConvexSet(region.dim, limits.lower, limits.upper)
         self.problem = compile_region(region, self.cost, ways, within)
 
     def project(self, X: FloatArray, guard: float = 0.0, cutoff: FloatArray | None = None) -> Projection:
@@ -81,7 +81,7 @@ class Projector:
         reached = np.isfinite(found.cost)
         gap = np.full(len(X), np.nan)
         gap[reached] = np.maximum(found.cost[reached] - found.bound[reached], 0.0)
-        status = np.full(len(X), Status.UNREACHABLE.value, dtype="<U11")
+        status = statuses(len(X), Status.UNREACHABLE)
         status[found.failed] = Status.FAILED
         status[reached] = Status.INACCURATE
         accurate = gap <= ACCURATE * found.cost
@@ -191,7 +191,7 @@ def _scatter(part: Projection, rows: npt.NDArray[np.bool_]) -> Projection:
     points = np.full((n, part.points.shape[1]), np.nan)
     cost, gap = np.full(n, np.nan), np.full(n, np.nan)
     piece = np.full(n, -1)
-    status = np.full(n, Status.INVALID.value, dtype=part.status.dtype)
+    status = statuses(n, Status.INVALID)
     points[rows], cost[rows], gap[rows], piece[rows], status[rows] = (
         part.points,
         part.cost,

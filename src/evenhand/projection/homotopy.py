@@ -19,10 +19,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import kernel
 from evenhand.projection.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL
 from evenhand.projection.sweep import SHIFT, PathWork, load, start_with, turn
+from evenhand.types import FloatArray
 
 RATE = 1e-15
 

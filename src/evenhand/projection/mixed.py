@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import entry, kernel, part
 from evenhand.projection.branch import (
     DENSE,
@@ -19,9 +18,7 @@ from evenhand.projection.branch import (
     STUCK,
     TROUBLE,
     WHOLE,
-    BoolArray,
     Change,
-    IntArray,
     Stack,
     _add_tangent,
     _branch_on_tie,
@@ -37,6 +34,7 @@ from evenhand.projection.branch import (
     make_change,
     make_stack,
 )
+from evenhand.types import BoolArray, FloatArray, IntArray
 
 DEPTH = 160
 TANGENTS = 80

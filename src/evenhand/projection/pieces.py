@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import copy, integer, kernel
 from evenhand.projection.homotopy import l1_ellipsoid
 from evenhand.projection.pivot import l2_ellipsoid
 from evenhand.projection.problem import Tables
 from evenhand.projection.query import ALL_ROWS, ROUNDING, Work, dual_norm
 from evenhand.projection.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL, l1_halfspaces
+from evenhand.types import FloatArray
 
 TIE = 1e-9  # relative difference of costs that counts as none
 GAP = 1e-8  # relative gap above which an answer is handed to the library

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import kernel, workspace
 from evenhand.projection.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL
+from evenhand.types import FloatArray
 
 CURVATURE = 1e-13
 

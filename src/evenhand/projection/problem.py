@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import Cost, FloatArray, by_row
+from evenhand.costs import Cost, by_row
 from evenhand.sets import ConvexSet, Ellipsoid, Region
+from evenhand.types import FloatArray
 
 NO_ELLIPSOID, SEVERAL = -1, -2
 ROTATED_LIMIT = 2**24  # floats kept for rows in the ellipsoids' own axes; beyond that they are made per query

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import integer, kernel, workspace
 from evenhand.projection.pivot import PivotWork, pivot_work
 from evenhand.projection.problem import Tables
 from evenhand.projection.simplex import SimplexWork, simplex_work
 from evenhand.projection.sweep import PathWork, path_work
+from evenhand.types import FloatArray
 
 ROUNDING = 1e-12
 SLOP = 1e-13  # a point on an ellipsoid is inside of it, whatever the last digits say

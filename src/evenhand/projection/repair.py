@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from evenhand.distances import FloatArray
 from evenhand.projection.pieces import FAR, TIE
 from evenhand.projection.problem import Problem
 from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
+from evenhand.types import FloatArray
 
+LAST_BITS = 1e-15  # of the largest number of a query
 RESOLVED = 1e-9  # relative to the numbers that meet there; an interior-point method goes no further
 
 
@@ -75,7 +76,9 @@ def inside(problem: Instance) -> bool:
 def feasible(problem: Instance, xi: FloatArray) -> bool:
     """Whether a point lies in the piece, up to what the library can resolve."""
     reach = float(np.abs(xi).sum())
-    in_rows = bool((problem.A @ xi - problem.h <= RESOLVED * (problem.room + reach)).all())
+    # A side at zero has no size of its own, but no point of a library is exactly there.
+    room = RESOLVED * (problem.room + reach) + LAST_BITS * problem.magnitude
+    in_rows = bool((problem.A @ xi - problem.h <= room).all())
     # A thin ellipsoid has a small rho in these units: what is small against the query may be large against it.
     away = [
         (float(np.linalg.norm(R @ xi - g)) - rho, 100 * RESOLVED * rho + 1e-14 * (float(np.abs(g).max()) + reach))
@@ -265,7 +268,7 @@ def first(problem: Problem, candidates: list[tuple[int, FloatArray, float]]) -> 
     tied = [c for c in candidates if c[2] <= cheapest * (1 + TIE)]
     lengths = [float(np.linalg.norm(xi)) for _, xi, _ in tied]
     tied = [c for c, length in zip(tied, lengths, strict=True) if length <= min(lengths) * (1 + TIE)]
-    changes = [problem.changes(xi) for _, xi, _ in tied]
+    changes = [problem.changes(xi[None])[0] for _, xi, _ in tied]
     room = TIE * max(float(np.abs(change).max(initial=0.0)) for change in changes)
     order: npt.NDArray[np.bool_] = np.ones(len(tied), dtype=bool)
     for column in np.array(changes).T:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import copy, entry, integer, kernel
 from evenhand.projection.pieces import TIE, inside_ellipsoid, inside_rows, norm, solve_piece
 from evenhand.projection.problem import Tables
 from evenhand.projection.query import Work, load_query, make_work
 from evenhand.projection.simplex import FAILED, INFEASIBLE, OPTIMAL
+from evenhand.types import FloatArray
 
 FOUND, NOTHING, UNRESOLVED, TIED, PRUNED = 0, 1, 2, 3, 4
 _POLYHEDRON, _ELLIPSOID, _PAIR, _NOT_HERE = 0, 1, 2, 3

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import kernel, workspace
+from evenhand.types import FloatArray
 
 OPTIMAL, INFEASIBLE, FAILED, ABANDONED = 0, 1, 2, 3
 

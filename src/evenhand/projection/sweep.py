@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
 from evenhand.projection._numba import kernel, workspace
+from evenhand.types import FloatArray
 
 SHIFT = 1e-13  # the d of the matrix above; without it rounding would decide ties
 ENTER, LEAVE = 1.0, -1.0

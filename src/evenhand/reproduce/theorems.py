@@ -10,11 +10,12 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import theory
-from evenhand.distances import L2, FloatArray
+from evenhand.costs import L2
 from evenhand.explainer import Explainer
 from evenhand.instability import instability
 from evenhand.methods import Closest
 from evenhand.perturbations import Gaussian, Mask, Perturbation, Uniform
+from evenhand.types import FloatArray
 
 DIM, PEOPLE, DRAWS = 6, 200, 250
 

@@ -23,17 +23,18 @@ from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
+from evenhand.costs import as_distance
 from evenhand.density import ClassDensities, HighDensity
-from evenhand.distances import FloatArray, as_distance
 from evenhand.draws import BLOCK, Experiment
 from evenhand.explainer import Explainer
 from evenhand.methods import Closest, Plausible
 from evenhand.models import GLVQ, view
+from evenhand.parallel import CHUNK
 from evenhand.perturbations import Gaussian, Mask, Neighbor, Perturbation, Relative, Uniform
-from evenhand.projection import CHUNK
 from evenhand.steady import Steady
 from evenhand.study.data import Fold, fold_of, names_of
 from evenhand.study.spec import DataSpec, ExperimentSpec, MethodSpec, ModelSpec, PerturbationSpec, Study
+from evenhand.types import FloatArray
 
 KEYS = ("experiment", "data", "dim", "scale", "model", "method", "cost", "on_flip", "fold")
 

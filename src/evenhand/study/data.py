@@ -14,8 +14,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.model_selection import KFold
 from sklearn.utils import shuffle
 
-from evenhand.distances import FloatArray
 from evenhand.study.spec import DataSpec, ExperimentSpec, Study, StudyError
+from evenhand.types import FloatArray
 
 _LOADERS = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris}
 

@@ -15,12 +15,12 @@ from joblib.externals.loky.process_executor import BrokenProcessPool, Terminated
 from threadpoolctl import threadpool_limits
 
 from evenhand.density import ClassDensities
+from evenhand.parallel import backend
 from evenhand.projection import compile_kernels
 from evenhand.study import checkpoints
 from evenhand.study.cells import Cell, Densities, expand, fit_density, run
 from evenhand.study.data import check_data, load
 from evenhand.study.spec import Study
-from evenhand.workers import backend
 
 ATTEMPTS = 3  # a worker that dies is replaced; a cell that keeps killing its worker is not tried forever
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.projection import VALID
 from evenhand.stats import Interval, cluster_bootstrap
+from evenhand.status import VALID
 from evenhand.study.cells import KEYS
 
 LEVELS = [key for key in KEYS if key != "fold"] + ["perturbation", "level"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.distances import FloatArray
+from evenhand.types import FloatArray
 
 NARROW, WIDE = 285.0, 620.0  # pixels between the axes on a phone and on a large screen
 SWEEPS = 3

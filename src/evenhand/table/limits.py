@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.distances import FloatArray
-from evenhand.sets import ConvexSet
+from evenhand.types import FloatArray
 
-Column = Hashable
+ColumnName = Hashable
 FIXED, FREE, UP, DOWN = 0, 1, 2, 3
 
 
@@ -28,11 +27,6 @@ class Limits:
     def any(self) -> bool:
         """Whether anything is limited at all."""
         return bool((self.directions != FREE).any() or np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
-
-    @property
-    def box(self) -> ConvexSet:
-        """The values that are allowed."""
-        return ConvexSet(len(self.lower), self.lower, self.upper)
 
     def snap(self, points: FloatArray, factual: FloatArray) -> FloatArray:
         """Undo rounding: a column that may only grow is not smaller by one part in 10^16 either."""
@@ -58,8 +52,8 @@ class RisesWith:
     RisesWith(column='age', driver='years_employed', ratio=1.0)
     """
 
-    column: Column
-    driver: Column
+    column: ColumnName
+    driver: ColumnName
     ratio: float = 1.0
 
     def __post_init__(self) -> None:
@@ -79,8 +73,8 @@ class IfChanges:
     IfChanges(column='job', stays='city')
     """
 
-    column: Column
-    stays: Column
+    column: ColumnName
+    stays: ColumnName
 
     def __post_init__(self) -> None:
         if self.column == self.stays:
@@ -114,11 +108,11 @@ class Actionable:
     (('age',), {'duration': (6, 60)})
     """
 
-    immutable: Sequence[Column] = ()
-    increase: Sequence[Column] = ()
-    decrease: Sequence[Column] = ()
-    bounds: Mapping[Column, tuple[float | None, float | None]] = field(default_factory=dict)
-    levels: Mapping[Column, Sequence[Any]] = field(default_factory=dict)
+    immutable: Sequence[ColumnName] = ()
+    increase: Sequence[ColumnName] = ()
+    decrease: Sequence[ColumnName] = ()
+    bounds: Mapping[ColumnName, tuple[float | None, float | None]] = field(default_factory=dict)
+    levels: Mapping[ColumnName, Sequence[Any]] = field(default_factory=dict)
     rules: Sequence[Rule] = ()
 
     def __post_init__(self) -> None:
@@ -134,7 +128,7 @@ class Actionable:
             object.__setattr__(self, name, tuple(columns))
         object.__setattr__(self, "bounds", dict(self.bounds))
 
-    def limits(self, dim: int, names: Sequence[Column] | None) -> Limits:
+    def limits(self, dim: int, names: Sequence[ColumnName] | None) -> Limits:
         """Look up the columns of a table and check that nothing contradicts itself."""
         directions = np.full(dim, FREE, dtype=np.int64)
         for way, label in ((FIXED, "immutable"), (UP, "increase"), (DOWN, "decrease")):
@@ -164,7 +158,7 @@ class Actionable:
         return self
 
 
-def _interval(column: Column, interval: Any) -> tuple[float, float]:
+def _interval(column: ColumnName, interval: Any) -> tuple[float, float]:
     try:
         low, high = interval
         lower = -np.inf if low is None else float(low)
@@ -180,7 +174,7 @@ def _word(way: int) -> str:
     return {FIXED: "immutable", UP: "increase", DOWN: "decrease"}[int(way)]
 
 
-def position(column: Column, dim: int, names: Sequence[Column] | None) -> int:
+def position(column: ColumnName, dim: int, names: Sequence[ColumnName] | None) -> int:
     """Where a column stands that is given by name or position."""
     if names is not None and column in names:
         return list(names).index(column)

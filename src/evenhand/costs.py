@@ -14,7 +14,8 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
+from evenhand.table.schema import Schema
+from evenhand.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +167,37 @@ class L2:
             got = 0 if self.matrix is None else len(self.matrix)
             raise ValueError(f"The cost's matrix is {got} x {got}, the data has {dim} columns.")
         return self.matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Gower:
+    """How far two people are apart, in the units of a schema; works on encoded rows.
+
+    Examples
+    --------
+    >>> from evenhand.table.column import Column
+    >>> schema = Schema({"age": Column("integer", weight=0.1), "sex": Column("categorical", levels=["f", "m"])})
+    >>> Gower(schema)([[30.0, 0.0]], [[35.0, 1.0]]).tolist()
+    [1.5]
+    """
+
+    schema: Schema
+
+    def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+        """Distance between the rows of `a` and the rows of `b`."""
+        left, right = np.atleast_2d(np.asarray(a, dtype=np.float64)), np.atleast_2d(np.asarray(b, dtype=np.float64))
+        total = np.zeros(max(len(left), len(right)))
+        for j, column in enumerate(self.schema.columns.values()):
+            if column.is_number:
+                total += column.weight * np.abs(left[:, j] - right[:, j])
+            else:
+                lost = np.isnan(left[:, j]) | np.isnan(right[:, j])
+                i, k = (np.where(lost, 0, side[:, j]).astype(np.intp) for side in (left, right))
+                total += np.where(lost, np.nan, column.distances[i, k])
+        return total
+
+    def __repr__(self) -> str:
+        return f"Gower({len(self.schema)} columns)"
 
 
 Cost: TypeAlias = L1 | L2

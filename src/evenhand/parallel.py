@@ -1,0 +1,96 @@
+"""Where work is done: in chunks and threads, in several processes, on a cluster; the result is the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+import joblib
+
+CHUNK = 16384
+Progress = Callable[[int, int], object]
+T = TypeVar("T")
+
+
+def in_chunks(
+    work: Callable[[slice], T], n: int, n_jobs: int | None, chunk_size: int, progress: Progress | None
+) -> Iterator[tuple[slice, T]]:
+    """Yield ``rows, work(rows)`` for chunks of `n` rows, in order, on as many threads as asked for."""
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
+    threads = count_jobs(n_jobs)
+    if threads > 1:  # enough chunks for every thread to have work until the end
+        chunk_size = min(chunk_size, max(256, -(-n // (4 * threads))))
+    chunks = [slice(start, min(start + chunk_size, n)) for start in range(0, n, chunk_size)]
+    if threads == 1:
+        yield from _reported(chunks, map(work, chunks), n, progress)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            yield from _reported(chunks, pool.map(work, chunks), n, progress)
+
+
+def _reported(
+    chunks: list[slice], results: Iterator[T], n: int, progress: Progress | None
+) -> Iterator[tuple[slice, T]]:
+    for rows, result in zip(chunks, results, strict=True):
+        yield rows, result
+        if progress is not None:
+            progress(rows.stop, n)
+
+
+def count_jobs(n_jobs: int | None) -> int:
+    """Number of threads, in scikit-learn's convention: None is one, -1 is all cores."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: use None for one thread or -1 for all cores.")
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+
+
+class WorkersError(ValueError):
+    """The workers that were asked for are not there."""
+
+
+def backend(jobs: int | None, cluster: str | None) -> AbstractContextManager[Any]:
+    """What joblib.Parallel uses inside of this context.
+
+    Parameters
+    ----------
+    jobs : int or None
+        Processes; None leaves it to a surrounding ``joblib.parallel_config``.
+    cluster : str or None
+        Address of a Dask scheduler, which goes before `jobs`.
+    """
+    if cluster is not None:
+        from dask import distributed
+
+        connect: Any = distributed.Client
+        try:
+            client = connect(cluster)
+        except (OSError, ValueError, TypeError) as error:
+            raise WorkersError(
+                f"--cluster: no Dask scheduler answers at {cluster!r} ({error}). An address looks like tcp://host:8786."
+            ) from None
+        return _Both(client, joblib.parallel_config(backend="dask"))
+    if jobs is None:
+        return nullcontext()
+    one, many = {"backend": "sequential"}, {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1}
+    config: AbstractContextManager[Any] = joblib.parallel_config(**(one if jobs == 1 else many))
+    return config
+
+
+class _Both(AbstractContextManager[None]):
+    """A Dask client and the configuration that uses it."""
+
+    def __init__(self, client: Any, config: Any) -> None:
+        self.client, self.config = client, config
+
+    def __enter__(self) -> None:
+        self.config.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.config.__exit__(*error)
+        self.client.close()

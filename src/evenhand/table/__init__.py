@@ -1,0 +1,1 @@
+"""What a person is: columns, schemas, codes, and what may change."""

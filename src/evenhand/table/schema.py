@@ -1,0 +1,212 @@
+"""What the columns of a table are, and people as rows of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.table.codec import UNKNOWN, numbers_of, positions_of, values_of
+from evenhand.table.column import KINDS, Column, few, is_missing, level_key
+from evenhand.types import BoolArray, FloatArray
+
+MANY_LEVELS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The columns of a table, by name and in order.
+
+    Inside, a person is a row of numbers: a number is itself, a level is its position.  The distance of two people is
+    Gower-like: ``weight * |difference|`` for numbers, the cost of the change for levels, added up.
+
+    Parameters
+    ----------
+    columns : mapping from name to Column
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"income": [1200.0, 900.0, 1500.0], "purpose": ["car", "house", "car"]})
+    >>> schema = Schema.infer(people)
+    >>> schema["purpose"].levels, schema["income"].weight
+    (('car', 'house'), 0.0033333333333333335)
+    >>> schema.encode(people).tolist()
+    [[1200.0, 0.0], [900.0, 1.0], [1500.0, 0.0]]
+    """
+
+    columns: Mapping[str, Column]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping) or not self.columns:
+            raise TypeError(f"A schema is a mapping from column names to Column(...); got {self.columns!r}.")
+        for name, column in self.columns.items():
+            if not isinstance(column, Column):
+                raise TypeError(f"Column {name!r} of the schema must be a Column(...), got {column!r}.")
+        object.__setattr__(self, "columns", dict(self.columns))
+
+    @classmethod
+    def infer(cls, X: Any, *, levels: Iterable[str] = (), **columns: Column) -> Schema:
+        """What a table looks like.
+
+        Flags, integers with the two values 0 and 1, strings and categories become levels; other integers count in ones,
+        and do not become negative if none is; floats are continuous. The weight of a number is one over its median
+        absolute deviation (or its standard deviation, if more than half of the values are the same).
+
+        Parameters
+        ----------
+        X : DataFrame
+            pandas or polars.
+        levels : iterable of str
+            Numbers that are names, such as a code of a district: categories.
+        **columns : Column
+            What is known better, by name.
+        """
+        frame = as_frame(X)
+        names, known = set(map(str, levels)), dict(columns)
+        strange = [name for name in (*names, *known) if name not in frame.columns]
+        if strange:
+            raise ValueError(f"The table has no column {strange[0]!r}; it has {', '.join(map(str, frame.columns))}.")
+        return cls({name: known.get(name) or _inferred(name, frame[name], name in names) for name in frame.columns})
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self.columns:
+            raise KeyError(f"The schema has no column {name!r}; it has {', '.join(map(str, self.columns))}.")
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __repr__(self) -> str:
+        kinds = [column.kind for column in self.columns.values()]
+        counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS if kind in kinds)
+        return f"Schema({len(self)} columns: {counts})"
+
+    def with_columns(self, **columns: Column) -> Schema:
+        """The same schema with some columns replaced."""
+        for name in columns:
+            _ = self[name]
+        return Schema({**self.columns, **columns})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(self.columns)
+
+    @cached_property
+    def number(self) -> BoolArray:
+        """Which columns are numbers."""
+        return np.array([column.is_number for column in self.columns.values()])
+
+    def encode(self, X: Any, fill: FloatArray | None = None) -> FloatArray:
+        """People as rows of numbers; a value that a column cannot have is infinite.
+
+        `fill` has the number that stands for a missing one, per column; NaN where there is none.
+        """
+        frame = as_frame(X)
+        self.check(frame)
+        codes = np.empty((len(frame), len(self)))
+        for j, (name, column) in enumerate(self.columns.items()):
+            codes[:, j] = numbers_of(frame[name], column) if column.is_number else positions_of(frame[name], column)
+            if column.is_number:
+                instead = UNKNOWN if fill is None or np.isnan(fill[j]) else fill[j]
+                codes[np.isnan(codes[:, j]), j] = instead
+        return codes
+
+    def decode(
+        self, codes: FloatArray, like: pd.DataFrame | None = None, gaps: Mapping[str, Any] | None = None
+    ) -> pd.DataFrame:
+        """People from rows of numbers, with the types of the table `like`; a row of NaN is missing throughout.
+
+        `gaps` says what stands for a missing level, by column; None if left out.
+        """
+        lost: BoolArray = np.asarray(np.isnan(codes).any(axis=1))
+        found: dict[str, Any] = {}
+        for j, (name, column) in enumerate(self.columns.items()):
+            dtype = None if like is None else like[name].dtype
+            found[name] = values_of(codes[:, j], column, dtype, lost, None if gaps is None else gaps.get(name))
+            if pd.api.types.is_object_dtype(found[name]):  # pandas would guess a type
+                found[name] = pd.Series(found[name], dtype=object, index=None if like is None else like.index)
+        return pd.DataFrame(found, index=None if like is None else like.index)
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """Refuse a table whose columns are not those of the schema."""
+        missing = [name for name in self.columns if name not in frame.columns]
+        extra = [str(name) for name in frame.columns if name not in self.columns]
+        if missing or extra or frame.columns.has_duplicates:
+            raise ValueError(
+                f"The table's columns are not the schema's. Missing: {', '.join(map(str, missing)) or 'none'}. "
+                f"Unknown: {', '.join(extra) or 'none'}. The schema has: {', '.join(map(str, self.columns))}."
+            )
+
+    def complaint(self, row: pd.Series[Any]) -> str:
+        """What is wrong with a person: the first value that its column cannot have."""
+        for name, column in self.columns.items():
+            value = row[name]
+            if column.is_number:
+                if is_missing(value):
+                    return f"{name} is missing, and nothing says what stands for it."
+                if not np.isfinite(float(value)):
+                    return f"{name} is {value}, which is no finite number."
+                if column.kind == "integer" and float(value) != round(float(value)):
+                    return f"{name} is {value}, but the column counts in whole numbers."
+            elif level_key(None if is_missing(value) else value) not in {level_key(level) for level in column.levels}:
+                return f"{name} is {value!r}, which is not among its levels {few(column.levels)}."
+        return ""
+
+    def weighted(self, weights: Mapping[str, float]) -> Schema:
+        """The same columns with other weights."""
+        return Schema({n: replace(c, weight=float(weights[n])) if n in weights else c for n, c in self.columns.items()})
+
+
+def as_frame(X: Any) -> pd.DataFrame:
+    """A pandas DataFrame; one of polars is converted."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    if hasattr(X, "to_pandas"):
+        frame: pd.DataFrame = X.to_pandas()
+        return frame
+    raise TypeError(f"A table with named columns is needed, a DataFrame of pandas or polars; got {type(X).__name__}.")
+
+
+def _inferred(name: str, values: pd.Series[Any], as_levels: bool) -> Column:
+    kind = values.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        levels = list(kind.categories) + ([None] if values.isna().any() else [])
+        return Column("ordered" if kind.ordered else "categorical", levels)
+    if pd.api.types.is_bool_dtype(kind):
+        return Column("boolean", [False, True] + ([None] if values.isna().any() else []))
+    if pd.api.types.is_numeric_dtype(kind) and not as_levels:
+        return _inferred_number(values)
+    found = sorted(values.dropna().unique().tolist(), key=lambda value: (str(type(value)), value))
+    if not found:
+        raise ValueError(
+            f"Column {name!r} has no value at all: leave it out, or say what it is with {name}=Column(...)."
+        )
+    if len(found) > MANY_LEVELS:
+        raise ValueError(
+            f"Column {name!r} has {len(found):,} different values, such as {found[0]!r}: is it a name or a date? "
+            "Leave it out of the table that is explained, or give its levels with Column('categorical', levels=...)."
+        )
+    return Column("categorical", found + ([None] if values.isna().any() else []))
+
+
+def _inferred_number(values: pd.Series[Any]) -> Column:
+    numbers = values.dropna().to_numpy(dtype=np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    if pd.api.types.is_integer_dtype(values.dtype):
+        if set(np.unique(numbers[:MANY_LEVELS])) <= {0.0, 1.0} and set(np.unique(numbers)) == {0.0, 1.0}:
+            return Column("boolean", [0, 1] + ([None] if values.isna().any() else []))
+        bounds = (0.0, None) if len(numbers) and numbers.min() >= 0 else None
+        return Column("integer", weight=_weight(numbers), bounds=bounds)
+    return Column("numeric", weight=_weight(numbers))
+
+
+def _weight(numbers: FloatArray) -> float:
+    if not len(numbers):
+        return 1.0
+    spread = float(np.median(np.abs(numbers - np.median(numbers)))) or float(numbers.std())
+    return 1.0 / spread if spread > 0 else 1.0

@@ -1,0 +1,13 @@
+"""Names for the arrays that travel through the package."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+StatusArray: TypeAlias = npt.NDArray[np.str_]  # of evenhand.status.Status
