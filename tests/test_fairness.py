@@ -13,27 +13,21 @@ from evenhand.fairness import alike_pairs, bounds, group_gaps, grouped
 from evenhand.fairness import neighbours as search
 from evenhand.fairness.intervals import pair_share
 from evenhand.fairness.neighbours import nearest
-from evenhand.models.base import Blackbox, Predictor
+from evenhand.models import View
 from evenhand.table.column import Column
+from evenhand.table.people import Reader
 from evenhand.table.schema import Schema
 
 LABELS = np.array([0, 1])
 
 
-class Levels(Predictor):
-    """What MixedView tells people, without a pipeline behind it."""
-
-    def __init__(self, schema):
-        self.schema = schema
-
-    def change(self, x, cf):
-        number = self.schema.number
-        told = np.where(number, cf - x, np.where(cf == x, -1.0, cf))
-        return told, np.where(number, np.abs(cf - x) > 1e-9, cf != x)
+def levels(schema):
+    """A view of a table with levels, without a pipeline behind it."""
+    return View(None, LABELS, Reader(schema))
 
 
 def plain(width):
-    return Blackbox(None, LABELS, width)
+    return View(None, LABELS, Reader(Schema.numbers(width)))
 
 
 def level_distance(column, a, b):
@@ -135,7 +129,7 @@ def test_pairs_are_those_of_a_loop_over_everybody(drawn, k):
     schema, X, told, decision = drawn
     cost = np.arange(len(X)) ** 2.0
     distance = Gower(schema)
-    pairs = alike_pairs(X, told, cost, decision, distance, Levels(schema), neighbours=k, within=2.0, apart=3.0)
+    pairs = alike_pairs(X, told, cost, decision, distance, levels(schema), neighbours=k, within=2.0, apart=3.0)
     edges, closest = loop_pairs(X, told, decision, distance, k)
     assert list(zip(pairs.table["first"], pairs.table["second"], strict=True)) == edges
     np.testing.assert_allclose(pairs.nearest, closest)
@@ -256,7 +250,7 @@ def test_the_order_of_rows_does_not_matter():
     rng = np.random.default_rng(5)
     distance, X = mixed_people(rng, 500)
     told, cost, decision = X[rng.permutation(500)], rng.random(500), rng.integers(0, 2, 500)
-    view = Levels(distance.schema)
+    view = levels(distance.schema)
     order = rng.permutation(500)
     one = alike_pairs(X, told, cost, decision, distance, view)
     other = alike_pairs(X[order], told[order], cost[order], decision[order], distance, view)

@@ -45,7 +45,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from evenhand.models import GLVQ, GMLVQ, ModelView, view
+from evenhand.models import GLVQ, GMLVQ, View, view
 from evenhand.models import prototypes as prototypes_module
 from evenhand.models.affine import affine
 from evenhand.models.tree import split_sides
@@ -81,7 +81,7 @@ def fitted(model: Any, X: Any, y: Any) -> Any:
         return model.fit(X, y)
 
 
-def near_boundaries(seen: ModelView, X: np.ndarray, step: float, rng: np.random.Generator) -> np.ndarray:
+def near_boundaries(seen: View, X: np.ndarray, step: float, rng: np.random.Generator) -> np.ndarray:
     """Points `step` before and behind a change of prediction, found by asking the model only."""
     a, b = X[rng.integers(len(X), size=150)], X[rng.integers(len(X), size=150)]
     start = seen.predict(a)
@@ -96,7 +96,7 @@ def near_boundaries(seen: ModelView, X: np.ndarray, step: float, rng: np.random.
     return np.vstack([a + (t + side * step)[:, None] * direction for t, side in ((low, -1.0), (high, 1.0))])
 
 
-def check_law(model: Any, X: Any, rounding: float = 1e-13) -> ModelView:
+def check_law(model: Any, X: Any, rounding: float = 1e-13) -> View:
     """Contains(tol=0) is predict, apart from points within rounding of a tie; the regions cover everything.
 
     `rounding` is relative to the largest number in the table.

@@ -30,7 +30,7 @@ from evenhand import (
     instability,
     worst_case,
 )
-from evenhand.models import mixed_view
+from evenhand.models import table_view
 
 
 @pytest.fixture(scope="module", params=[2, 3])
@@ -59,12 +59,12 @@ def test_a_row_that_is_lost_is_missing_throughout(loans) -> None:
 def test_regions_hold_whom_the_pipeline_gives_the_label(loans, kind) -> None:
     """Law 1, through encoders: a person is in the region of a label exactly if predict says that label."""
     X, _, models = loans
-    view = mixed_view(models[kind], X)
+    view = table_view(models[kind], X)
     codes = view.read(X)
     said = view.positions(models[kind].predict(X))
-    image = view.effects(codes)
+    image = view.encode(codes)
     for k in range(len(view.classes)):
-        np.testing.assert_array_equal(view.last.latent(k).contains(image, tol=0.0), said == k)
+        np.testing.assert_array_equal(view.latent(k).contains(image, tol=0.0), said == k)
     np.testing.assert_array_equal(view.positions(view.predict(codes)), said)
 
 

@@ -14,7 +14,7 @@ from evenhand.explanations import Explanations
 from evenhand.external import External
 from evenhand.instability import Instability, instability
 from evenhand.methods import Closest, Plausible
-from evenhand.models import GLVQ, GMLVQ, ModelView, view
+from evenhand.models import GLVQ, GMLVQ, View, view
 from evenhand.noise import Categorical, Count, Mixed, Ordered, Rounding
 from evenhand.penalized import Penalized
 from evenhand.perturbations import Gaussian, Mask, Neighbor, Relative, Uniform
@@ -60,7 +60,6 @@ __all__ = [
     "InstabilityDisplay",
     "Mask",
     "Mixed",
-    "ModelView",
     "Neighbor",
     "Ordered",
     "Penalized",
@@ -74,6 +73,7 @@ __all__ = [
     "Status",
     "Steady",
     "Uniform",
+    "View",
     "WorstCase",
     "audit",
     "certify",

@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.exact import GUARD, RegionExplainer
-from evenhand.explainer import Explainer, Flip, check_explainer, people_of
+from evenhand.explainer import Explainer, Flip, check_explainer
 from evenhand.markup import framed
-from evenhand.models import MixedView, refuse_levels
+from evenhand.models import refuse_levels
 from evenhand.parallel import CHUNK, in_chunks
 from evenhand.projection import Projection
 from evenhand.status import Status
@@ -185,7 +185,7 @@ def certify(
     array([0.1])
     """
     check_explainer(explainer)
-    if isinstance(explainer.view, MixedView):
+    if not explainer.view.reader.plain:
         raise refuse_levels("certify")
     if not isinstance(explainer, RegionExplainer):
         raise TypeError(
@@ -199,10 +199,11 @@ def certify(
             "moves with the person. Use bounds or immutable instead, or measure with instability() or worst_case()."
         )
     view = explainer.view
-    table = view.read(X)
+    people = view.reader.read(X)
+    table = people.codes
     base = explainer.explain(X, target, random_state=random_state, n_jobs=n_jobs)
     aim = view.positions(np.where(base.valid, base.target, view.classes[0]))
-    told = np.asarray(base.counterfactual if not isinstance(X, pd.DataFrame) else view.columns(base.counterfactual))
+    told = view.read(base.counterfactual)
     distances, jumps, room = _pieces(explainer, table, aim, base.valid, told, n_jobs)
     label_radius, kept_radius = _label_radii(explainer, table, aim, base.valid, n_jobs)
     stays = (base.status == Status.ALREADY) & (not _own_region(explainer))
@@ -211,7 +212,7 @@ def certify(
     stability = _stability(explainer, table, base.cost, distances, jumps)
     jumps = jumps + room
     return Certificates(
-        people_of(X),
+        people.index,
         base.target,
         base.status,
         base.cost,
@@ -277,7 +278,7 @@ def _label_radii(
     """Distance to the nearest region of another label, and to that of the target."""
     view = explainer.view
     present = np.full(len(X), -1)
-    present[valid] = view.positions(view.predict(X[valid])) if valid.any() else -1
+    present[valid] = view.decide(X[valid])
     other, target = np.full(len(X), np.inf), np.full(len(X), np.inf)
     for k in range(len(view.classes)):
         rows = np.flatnonzero(valid & (present != k))

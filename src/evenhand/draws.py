@@ -11,11 +11,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.costs import Distance
-from evenhand.explainer import LARGEST, Answers, Explainer, Flip, people_of
-from evenhand.models import MixedView
+from evenhand.explainer import LARGEST, Answers, Explainer, Flip
 from evenhand.noise import bound
 from evenhand.parallel import CHUNK, Progress
-from evenhand.perturbations import Neighbor, Perturbation, learned, perturbed
+from evenhand.perturbations import Perturbation, learned, perturbed
 from evenhand.randomness import Streams, identities, seed_of
 from evenhand.status import VALID, Status, statuses
 from evenhand.targets import read_targets
@@ -87,14 +86,11 @@ class Experiment:
         view = explainer.view
         self.explainer, self.on_flip, self.n_jobs = explainer, on_flip, n_jobs
         self.distance = _checked(distance)
-        self.X = view.read(X)
-        self.index = people_of(X)
+        people = view.reader.read(X)
+        self.X, self.index = people.codes, people.index
         self.seed = seed_of(random_state)
         self.streams, self.who = Streams(self.seed), identities(self.index)
-        if isinstance(view, MixedView):
-            perturbation = bound(perturbation, view.schema)
-        elif view.feature_names is not None and isinstance(perturbation, Neighbor):
-            perturbation = perturbation.in_order(view.feature_names)
+        perturbation = bound(perturbation, view.schema, view.feature_names)
         known = self.X if reference is None else view.read(reference)
         known = known[np.isfinite(known).all(axis=1)]
         if reference is None and len(known) == 1 and hasattr(perturbation, "fit") and len(self.X):
@@ -146,7 +142,7 @@ class Experiment:
         usable = (np.abs(X) < LARGEST).all(axis=1)
         present = np.full(len(X), -1)
         if usable.any():
-            present[usable] = view.positions(view.predict(X[usable]))
+            present[usable] = view.decide(X[usable])
         base = self.explainer.answer(X, codes, present, n_jobs=self.n_jobs)
         valid = np.isin(base.status, VALID)
         floor = np.full(len(X), np.nan)
@@ -193,7 +189,7 @@ class Experiment:
         for i, person in enumerate(some):
             self._perturb(group.rows.start + person, moved[i])
         flat = moved.reshape(-1, moved.shape[2])
-        label = view.positions(view.predict(flat)) if len(flat) else np.zeros(0, dtype=np.int64)
+        label = view.decide(flat)
         own = np.repeat(group.present[some], draws)
         flipped = label != own
         goal = np.repeat(base.label[some], draws)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evenhand.costs import Cost
 from evenhand.explainer import Answers, Explainer, unanswered
-from evenhand.models import ModelView
+from evenhand.models import View
 from evenhand.projection import Projector
 from evenhand.sets import Region
 from evenhand.status import Status
@@ -30,7 +30,7 @@ class RegionExplainer(Explainer):
 
     Attributes
     ----------
-    view : ModelView
+    view : View
         The model, as a function from labels to regions.
     cost : L1 or L2
         The cost of a change.
@@ -47,14 +47,14 @@ class RegionExplainer(Explainer):
         Whether a person whom the model already gives the target stays as it is.
     """
 
-    view: ModelView
+    view: View
     cost: Cost
     region: Callable[[int], Region]
     limits: Limits
     check: Callable[[FloatArray, int], npt.NDArray[np.bool_]] | None = None
     whole: bool = False
     stays: bool = True
-    _projectors: dict[tuple[int, float], Projector] = field(default_factory=dict, repr=False)
+    _projectors: dict[tuple[int, float], Projector] = field(default_factory=dict, init=False, repr=False)
 
     def _prepare(self, k: int) -> None:
         self._projector(k)

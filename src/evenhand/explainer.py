@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from evenhand.costs import Cost
-from evenhand.explanations import Explanations, Table
-from evenhand.models import Predictor
+from evenhand.explanations import Explanations
+from evenhand.models import View
 from evenhand.parallel import CHUNK, Progress, count_jobs, in_chunks
 from evenhand.status import ACCURATE, VALID, Status, statuses
 from evenhand.targets import ANY_OTHER, aims, read_targets
@@ -41,7 +40,7 @@ class Explainer:
 
     Attributes
     ----------
-    view : Predictor
+    view : View
         The model.
     cost : L1 or L2
         The cost of a change.
@@ -51,7 +50,7 @@ class Explainer:
         Whether chunks may be explained at the same time.
     """
 
-    view: Predictor
+    view: View
     cost: Cost
     stays: bool = True
     threads: ClassVar[bool] = True
@@ -91,12 +90,13 @@ class Explainer:
         -------
         Explanations
         """
-        table = self.view.read(X)
-        goal = read_targets(target, self.view, people_of(X), random_state)
-        found = self.answer(table, goal, n_jobs=n_jobs, chunk_size=chunk_size, progress=progress)
+        reader = self.view.reader
+        people = reader.read(X)
+        goal = read_targets(target, self.view, people.index, random_state)
+        found = self.answer(people.codes, goal, n_jobs=n_jobs, chunk_size=chunk_size, progress=progress)
         return Explanations(
-            factual=self.given(X, table),
-            counterfactual=self.like(X, found.points),
+            factual=reader.write(people.codes, X) if reader.plain else X,
+            counterfactual=reader.write(found.points, X),
             target=self.labels(found.label),
             cost=found.cost,
             gap=found.gap,
@@ -142,7 +142,7 @@ class Explainer:
         if known is not None:
             present[finite] = known[finite]
         elif finite.any():
-            present[finite] = self.view.positions(self.view.predict(X[finite]))
+            present[finite] = self.view.decide(X[finite])
         aim = aims(goal, present)
         answers = unanswered(X, aim)
         answers.status[~finite] = Status.INVALID
@@ -196,20 +196,8 @@ class Explainer:
     def _confirmed(self, points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
         if not len(points):
             return np.zeros(0, dtype=bool)
-        confirmed: npt.NDArray[np.bool_] = self.view.positions(self.view.predict(points)) == k
+        confirmed: npt.NDArray[np.bool_] = self.view.decide(points) == k
         return confirmed
-
-    def given(self, X: Any, table: FloatArray) -> Table:
-        """The people who are explained."""
-        return self.like(X, table)
-
-    def like(self, X: Any, table: FloatArray) -> Table:
-        """Numbers in the model's columns, in the form in which the table `X` was given."""
-        if not isinstance(X, pd.DataFrame):
-            return table
-        names = list(X.columns) if self.view.feature_names is None else list(self.view.feature_names)
-        frame = pd.DataFrame(table, index=X.index, columns=names, copy=False)
-        return frame if names == list(X.columns) else frame[list(X.columns)]
 
     def labels(self, label: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """The labels at positions; None where nobody chose one."""
@@ -230,11 +218,6 @@ def check_explainer(explainer: object) -> None:
         else "Wrap a model by a method first: Closest().fit(model)."
     )
     raise TypeError(f"Expected a fitted method (an Explainer), got {type(explainer).__name__}. {hint}")
-
-
-def people_of(X: Any) -> pd.Index:
-    """Who is who in a table: the labels of its index, or positions."""
-    return X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(X))
 
 
 def unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> Answers:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from evenhand.costs import Cost, fitting
 from evenhand.explainer import LARGEST, Answers, Explainer, unanswered
-from evenhand.models import Predictor, blackbox
+from evenhand.models import View, blackbox
 from evenhand.status import Status
 from evenhand.types import FloatArray
 
@@ -22,7 +22,7 @@ Generator = Callable[[Any, Any], Any]
 class ExternalExplainer(Explainer):
     """A fitted :class:`External`."""
 
-    view: Predictor
+    view: View
     cost: Cost
     function: Generator
     threads: ClassVar[bool] = False  # other tools seldom expect more than one
@@ -42,7 +42,7 @@ class ExternalExplainer(Explainer):
 
     def _asked(self, X: FloatArray, k: int) -> FloatArray:
         """What the function returns, in the model's columns and as numbers, or an error that says what is wrong."""
-        table = self.view.table(X.copy())  # a generator may work in place
+        table = self.view.reader.show(X.copy())  # a generator may work in place
         label = self.view.classes[k]
         try:
             given = self.function(table, label)
@@ -56,7 +56,7 @@ class ExternalExplainer(Explainer):
                 if set(given.index) != set(table.index):
                     raise ValueError("The generator's table has another index than the people it was given.")
                 given = given.loc[table.index]
-            given = self.view.columns(given)
+            given = self.view.reader.columns(given)
             points: FloatArray = given.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
             try:

@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.costs import L1, L2, Distance, as_distance, fitting
+from evenhand.costs import L1, L2, Distance, Gower, as_distance, fitting
 from evenhand.draws import MEASURES, Experiment
 from evenhand.explainer import Explainer, Flip, check_explainer
 from evenhand.markup import framed
-from evenhand.models import MixedView
 from evenhand.parallel import CHUNK, Progress
 from evenhand.perturbations import Perturbation
 from evenhand.stats import Interval, cluster_bootstrap
@@ -285,11 +284,7 @@ def instability(
         raise ValueError(f"tolerance must be > 0 and max_draws >= 2, got {tolerance} and {max_draws}.")
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
-    apart = as_distance(distance)
-    if isinstance(explainer.view, MixedView):
-        apart = _over_levels(distance, explainer)
-    elif isinstance(apart, L1 | L2):
-        apart = fitting(apart, explainer.view.n_features, explainer.view.feature_names)
+    apart = distance_for(explainer, distance)
     run = Experiment(explainer, X, perturbation, target, apart, on_flip, random_state, n_jobs, reference)
     count = min(PILOT, max_draws) if automatic else int(draws)
     while True:
@@ -306,16 +301,18 @@ def instability(
         count = int(min(max(wanted, count + 1), max_draws))
 
 
-def _over_levels(distance: Distance | str, explainer: Explainer) -> Distance:
-    """The distance of a table with levels: the explainer's own, or a user's function of encoded rows."""
-    if distance == "l1":
+def distance_for(explainer: Explainer, distance: Distance | str) -> Distance:
+    """The distance between people of an explainer's table; where columns have levels, the explainer's own is "l1"."""
+    view = explainer.view
+    if isinstance(explainer.cost, Gower) and distance == "l1":
         return explainer.cost
-    if isinstance(distance, str | L1 | L2):
+    if not view.schema.number.all() and isinstance(distance, str | L1 | L2):
         raise ValueError(
             f'People with levels have no distance {distance!r}: use "l1", which is Gower with the weights of the '
             "schema, Gower(another_schema), or a function of encoded rows (A, B) -> (n,)."
         )
-    return as_distance(distance)
+    apart = as_distance(distance)
+    return fitting(apart, view.n_features, view.feature_names) if isinstance(apart, L1 | L2) else apart
 
 
 def _together(parts: Sequence[Instability]) -> Instability:

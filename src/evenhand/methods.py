@@ -15,7 +15,7 @@ from evenhand.costs import Cost, fitting
 from evenhand.density import HighDensity
 from evenhand.exact import RegionExplainer
 from evenhand.mixed import MixedExplainer
-from evenhand.models import ModelView, has_encoders, view
+from evenhand.models import View, has_encoders, view
 from evenhand.sets import Region
 from evenhand.table.limits import Actionable
 from evenhand.table.schema import Schema
@@ -128,7 +128,7 @@ class Plausible:
         return build(self, seen, X, lambda k: decision(self, seen, k) & dense(k), check)
 
 
-def plausibility(density: HighDensity, seen: ModelView, X: Any, y: Any) -> tuple[Callable[[int], Region], Check]:
+def plausibility(density: HighDensity, seen: View, X: Any, y: Any) -> tuple[Callable[[int], Region], Check]:
     """Where each label is dense, in raw inputs, and a check of single points against the density itself."""
     table = seen.read(X)
     labels = seen.predict(table) if y is None else np.asarray(y)
@@ -172,7 +172,7 @@ class _Method(Protocol):
     def actionable(self) -> Actionable | None: ...
 
 
-def decision(method: _Method, seen: ModelView, k: int) -> Region:
+def decision(method: _Method, seen: View, k: int) -> Region:
     """Where the model says the k-th label, with the method's margin."""
     region = seen.region(seen.classes[k])
     return region.shrink(method.margin, method.cost) if method.margin > 0 else region
@@ -180,7 +180,7 @@ def decision(method: _Method, seen: ModelView, k: int) -> Region:
 
 def build(
     method: _Method,
-    seen: ModelView,
+    seen: View,
     X: Any,
     region: Callable[[int], Region],
     check: Check | None = None,

@@ -15,14 +15,15 @@ from evenhand.costs import L1, Cost, Gower
 from evenhand.density import HighDensity, log_peaks, weighted_log_densities
 from evenhand.explainer import Answers, Explainer, unanswered
 from evenhand.explanations import Explanations
-from evenhand.models.encoders import MixedView, Piece, mixed_view, raw_piece
+from evenhand.models import View, table_view
+from evenhand.models.effects import Effects, Piece, raw_piece
 from evenhand.projection import MixedProjector
 from evenhand.projection.mixed import Columns, Density, Pieces, make_pieces
 from evenhand.status import Status
 from evenhand.table.limits import DOWN, FIXED, FREE, UP, Actionable, IfChanges, RisesWith, position
 
 # How far from every constraint an answer stays, relative to the numbers that meet there.
-from evenhand.table.schema import Schema, as_frame
+from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 
 # How far from every constraint an answer stays, relative to the numbers that meet there.
@@ -55,16 +56,16 @@ class LevelDensity:
         return Density(np.ascontiguousarray(R), m, log_peaks(self.mixture) - self.threshold, self.frequency)
 
 
-def level_densities(recipe: HighDensity, view: MixedView, X: Any, y: Any) -> dict[int, LevelDensity | str]:
+def level_densities(recipe: HighDensity, view: View, X: Any, y: Any) -> dict[int, LevelDensity | str]:
     """The density of each label: continuous columns by a mixture, levels by their frequency, one joint threshold.
 
     A class without a density is a sentence that says why.
     """
     codes = view.read(X)
-    labels = view.positions(view.predict(codes) if y is None else np.asarray(y))
+    labels = view.decide(codes) if y is None else view.positions(np.asarray(y))
     fine = np.isfinite(codes).all(axis=1)
     codes, labels = codes[fine], labels[fine]
-    effects = view.effects
+    effects: Effects = view.encode
     numbers, rows = codes[:, effects.numbers], _rows(view, codes)
     fitted = recipe.fit(numbers, labels, np.arange(len(view.classes))) if len(effects.numbers) else None
     found: dict[int, LevelDensity | str] = {}
@@ -85,8 +86,8 @@ def level_densities(recipe: HighDensity, view: MixedView, X: Any, y: Any) -> dic
     return found
 
 
-def _rows(view: MixedView, codes: FloatArray) -> npt.NDArray[np.int64]:
-    effects = view.effects
+def _rows(view: View, codes: FloatArray) -> npt.NDArray[np.int64]:
+    effects: Effects = view.encode
     parts = [effects.start[b] + effects.position(b, codes[:, j]) for b, j in enumerate(effects.categories)]
     return np.column_stack(parts) if parts else np.zeros((len(codes), 0), dtype=np.int64)
 
@@ -101,9 +102,10 @@ class Limits:
     directions: npt.NDArray[np.int64]
 
 
-def limits_of(actionable: Actionable, view: MixedView) -> Limits:
+def limits_of(actionable: Actionable, view: View) -> Limits:
     """Look up columns and levels, and check that nothing contradicts itself."""
-    schema, effects = view.schema, view.effects
+    schema: Schema = view.schema
+    effects: Effects = view.encode
     names = schema.names
     plain = replace(actionable, levels={}, rules=()).limits(len(schema), names)
     kinds = [schema[name] for name in names]
@@ -186,9 +188,10 @@ def _free_levels(
     return found
 
 
-def _ties(actionable: Actionable, view: MixedView, directions: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+def _ties(actionable: Actionable, view: View, directions: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
     """Rows over changes that must not be negative."""
-    schema, effects = view.schema, view.effects
+    schema: Schema = view.schema
+    effects: Effects = view.encode
     rules = [rule for rule in actionable.rules if isinstance(rule, RisesWith)]
     numbers, levels = np.zeros((len(rules), len(effects.numbers))), np.zeros((len(rules), effects.start[-1]))
     for i, rule in enumerate(rules):
@@ -210,9 +213,10 @@ def _ties(actionable: Actionable, view: MixedView, directions: npt.NDArray[np.in
     return numbers, levels
 
 
-def _variants(actionable: Actionable, view: MixedView) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _variants(actionable: Actionable, view: View) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Every way to hold columns: "if A changes then B stays" is "A stays, or B stays"."""
-    schema, effects = view.schema, view.effects
+    schema: Schema = view.schema
+    effects: Effects = view.encode
     pairs = [
         tuple(position(name, len(schema), schema.names) for name in (rule.column, rule.stays))
         for rule in actionable.rules
@@ -235,7 +239,7 @@ class MixedExplainer(Explainer):
 
     Attributes
     ----------
-    view : MixedView
+    view : View
         The pipeline.
     cost : Gower
         The cost of a change.
@@ -251,7 +255,7 @@ class MixedExplainer(Explainer):
         Where a search stops: then the answer carries its gap.
     """
 
-    view: MixedView
+    view: View
     cost: Gower  # type: ignore[assignment]
     actionable: Actionable
     limits: Limits
@@ -259,16 +263,16 @@ class MixedExplainer(Explainer):
     margin: float = 0.0
     max_nodes: int = 10_000
     stays: bool = True
-    _projectors: dict[tuple[int, float], MixedProjector] = field(default_factory=dict, repr=False)
-    _relaxed: dict[str, MixedExplainer] = field(default_factory=dict, repr=False)
+    _projectors: dict[tuple[int, float], MixedProjector] = field(default_factory=dict, init=False, repr=False)
+    _relaxed: dict[str, MixedExplainer] = field(default_factory=dict, init=False, repr=False)
 
     def explain(self, X: Any, target: Any = None, *, chunk_size: int = CHUNK, **options: Any) -> Explanations:
         """Counterfactuals for every row of a table; see :meth:`Explainer.explain`."""
         found = super().explain(X, target, chunk_size=chunk_size, **options)
         note = np.full(len(found), "", dtype=object)
-        frame = self.view.columns(X).reset_index(drop=True)
+        frame = self.view.reader.columns(X).reset_index(drop=True)
         for i in np.flatnonzero(found.status == Status.INVALID):
-            note[i] = self.view.complaint(frame.iloc[i])
+            note[i] = self.view.reader.complaint(frame.iloc[i])
         blocked = np.flatnonzero(found.status == Status.UNREACHABLE)
         if len(blocked):
             codes = self.view.read(X)[blocked]
@@ -316,30 +320,8 @@ class MixedExplainer(Explainer):
     def _freed(self, name: str, actionable: Actionable) -> MixedExplainer:
         if name not in self._relaxed:
             limits = limits_of(actionable, self.view)
-            self._relaxed[name] = replace(self, actionable=actionable, limits=limits, _projectors={}, _relaxed={})
+            self._relaxed[name] = replace(self, actionable=actionable, limits=limits)
         return self._relaxed[name]
-
-    def given(self, X: Any, table: FloatArray) -> Any:  # noqa: ARG002 - what was given needs no decoding
-        """The people who are explained."""
-        return X
-
-    def like(self, X: Any, table: FloatArray) -> Any:
-        """Encoded people, in the form in which the table `X` was given."""
-        frame = as_frame(X)
-        decoded = self.view.schema.decode(table, self.view.columns(X))
-        for j, (name, column) in enumerate(self.view.schema.columns.items()):
-            if column.is_number:
-                gone = frame[name].isna().to_numpy() & (table[:, j] == self.view.fill[j])
-            elif None in column.levels:
-                gone = table[:, j] == column.position(None)
-            else:
-                continue
-            if gone.any():  # missing it was, and missing it may stay, in the way in which it was
-                decoded[name] = decoded[name].mask(gone, frame[name].set_axis(decoded.index))
-        decoded = decoded[list(frame.columns)]
-        if isinstance(X, pd.DataFrame):
-            return decoded
-        return type(X)(decoded).cast(X.schema, strict=False)
 
     def _prepare(self, k: int) -> None:
         self._projector(k, GUARDS[0])
@@ -347,7 +329,7 @@ class MixedExplainer(Explainer):
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
         answers = unanswered(X, np.full(len(X), k))
         left = np.arange(len(X))
-        effects = self.view.effects
+        effects: Effects = self.view.encode
         for guard in GUARDS:
             numbers, levels, values, own, anyway = self._split(X[left])
             room = np.maximum(cutoff[left] - anyway, 0.0)
@@ -396,7 +378,7 @@ class MixedExplainer(Explainer):
 
         What it costs to stay in a bin, because its value is out of bounds, has to be paid anyway and comes last.
         """
-        effects = self.view.effects
+        effects: Effects = self.view.encode
         numbers = np.ascontiguousarray(X[:, effects.numbers])
         levels = np.empty((len(X), len(effects.categories)), dtype=np.int64)
         for b, j in enumerate(effects.categories):
@@ -443,7 +425,7 @@ class MixedExplainer(Explainer):
         density = None if self.densities is None else self._density(k)
         if density is None or not len(points):
             return confirmed
-        score = density.score(points[:, self.view.effects.numbers], _rows(self.view, points))
+        score = density.score(points[:, self.view.encode.numbers], _rows(self.view, points))
         dense: npt.NDArray[np.bool_] = confirmed & (score >= density.threshold)
         return dense
 
@@ -467,9 +449,10 @@ class MixedExplainer(Explainer):
 
     def _projector(self, k: int, guard: float) -> MixedProjector:
         if (k, guard) not in self._projectors:
-            region = self.view.last.latent(k)
-            pieces = [found for piece in region.pieces if (found := raw_piece(piece, self.view.effects)) is not None]
-            n = len(self.view.effects.numbers)
+            assert self.view.latent is not None
+            region = self.view.latent(k)
+            pieces = [found for piece in region.pieces if (found := raw_piece(piece, self.view.encode)) is not None]
+            n = len(self.view.encode.numbers)
             density = Density(np.zeros((0, 0, n)), np.zeros((0, 0)), np.zeros(0), np.zeros(0))
             if self.densities is not None:
                 density = self._density(k).tables(n)
@@ -480,7 +463,7 @@ class MixedExplainer(Explainer):
 
     def _tables(self, pieces: list[Piece], guard: float) -> Pieces:
         """Pieces with limits, margin and guard; those in which nobody can be are left out."""
-        effects, weight = self.view.effects, self.limits.columns.weight
+        effects, weight = self.view.encode, self.limits.columns.weight
         n, total = len(effects.numbers), int(effects.start[-1])
         lower, upper = self.limits.lower[effects.numbers], self.limits.upper[effects.numbers]
         lows, highs, allowed, A, E, b, rows = [], [], [], [], [], [], [0]
@@ -530,10 +513,10 @@ def explainer(
         raise ValueError(f"margin must be a number >= 0, got {margin}.")
     if max_nodes < 1:
         raise ValueError(f"max_nodes must be at least 1, got {max_nodes}.")
-    view = mixed_view(model, X, schema)
+    view = table_view(model, X, schema)
     if len(view.classes) < 2:
         raise ValueError(f"The model knows one label only ({view.classes[0]!r}): there is nothing to change to.")
-    view = replace(view, schema=_weighed(view.schema, cost))
+    view = replace(view, reader=replace(view.reader, schema=_weighed(view.schema, cost)))
     allowed = Actionable() if actionable is None else actionable
     densities = None if density is None else level_densities(density, view, X, y)
     limits = limits_of(allowed, view)

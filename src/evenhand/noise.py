@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.perturbations import Gaussian, Perturbation, Relative, learned, perturbed
+from evenhand.perturbations import Gaussian, Neighbor, Perturbation, Relative, learned, perturbed
 from evenhand.table.column import Column
 from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
@@ -378,8 +378,10 @@ class Mixed:
         return self.schema
 
 
-def bound(perturbation: Any, schema: Schema) -> Perturbation:
+def bound(perturbation: Any, schema: Schema, names: tuple[str, ...] | None = None) -> Perturbation:
     """The perturbation for encoded rows of a schema; one of whole rows is refused if there are levels.
+
+    `names` are those of the model's columns, if it has any: a reference follows them.
 
     Examples
     --------
@@ -407,8 +409,10 @@ def bound(perturbation: Any, schema: Schema) -> Perturbation:
             f"levels: {', '.join(map(str, levels))}. Perturb each column by itself: Mixed({{{', '.join(example)}}}), "
             "or Mixed.default(schema)."
         )
-    unchanged: Perturbation = perturbation
-    return unchanged
+    ordered: Perturbation = perturbation
+    if names is not None and isinstance(perturbation, Neighbor):
+        ordered = perturbation.in_order(names)
+    return ordered
 
 
 def _suits(part: Perturbation, column: Column) -> bool:

@@ -15,7 +15,7 @@ from scipy import optimize
 from evenhand.costs import Cost, fitting
 from evenhand.descent import descend
 from evenhand.explainer import Answers, Explainer, unanswered
-from evenhand.models import Predictor, blackbox
+from evenhand.models import View, blackbox
 from evenhand.status import Status
 from evenhand.table.limits import FIXED, Actionable, Limits
 from evenhand.types import FloatArray
@@ -57,7 +57,7 @@ LOSSES: dict[str, Loss] = {"log": log_loss, "hinge": hinge_loss, "zero-one": zer
 class PenalizedExplainer(Explainer):
     """A fitted :class:`Penalized`."""
 
-    view: Predictor
+    view: View
     cost: Cost
     limits: Limits
     scores: Callable[[FloatArray], FloatArray]
@@ -312,15 +312,15 @@ class Penalized:
         )
 
 
-def _scores(seen: Predictor, people: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], str]:
+def _scores(seen: View, people: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], str]:
     """What the model says of each label, and the loss that goes with it."""
     model, n_classes = seen.model, len(seen.classes)
     if hasattr(model, "predict_proba"):
-        return lambda X: np.log(np.maximum(np.asarray(model.predict_proba(seen.table(X))), LEAST)), "log"
+        return lambda X: np.log(np.maximum(np.asarray(model.predict_proba(seen.reader.show(X))), LEAST)), "log"
     if hasattr(model, "decision_function"):
 
         def decide(X: FloatArray) -> FloatArray:
-            values = np.asarray(model.decision_function(seen.table(X)), dtype=np.float64)
+            values = np.asarray(model.decision_function(seen.reader.show(X)), dtype=np.float64)
             return np.column_stack([-values, values]) / 2 if values.ndim == 1 else values
 
         values = decide(people)  # one against one has a value per pair of labels, which says nothing of a label

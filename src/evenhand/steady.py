@@ -117,14 +117,14 @@ class Steady:
         chosen, rows = [], []
         n_pieces = sum(len(whole(k).pieces) for k in range(len(seen.classes)))
         sample = _spread_out(table, min(max(SOLVES // max(n_pieces, 1), LEAST), MOST))
-        present = seen.positions(seen.predict(sample))
+        present = seen.decide(sample)
         room = SLACK * float(np.abs(plain.cost(sample, np.zeros(sample.shape[1]))).max())
         for k, label in enumerate(seen.classes):
             others = sample[present != k] if (present != k).any() else sample
             piece, row = _cheapest(plain, whole(k), k, others, room)
             chosen.append(Region(() if piece is None else (piece,), seen.n_features))
             rows.append({"label": label, **row})
-        given = {f.name: getattr(plain, f.name) for f in fields(RegionExplainer) if f.init and f.name != "_projectors"}
+        given = {f.name: getattr(plain, f.name) for f in fields(RegionExplainer) if f.init}
         steady = SteadyExplainer(**given | {"region": lambda k: chosen[k], "stays": False, "whole": False})
         return replace(steady, price=pd.DataFrame(rows).set_index("label"))
 

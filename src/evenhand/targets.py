@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.models import Predictor
+from evenhand.models import View
 from evenhand.randomness import chosen, identities, seed_of
 
 ANY_OTHER = -1
@@ -16,7 +16,7 @@ FIRST_DRAW = -2
 
 
 def read_targets(
-    target: Any, view: Predictor, index: pd.Index, random_state: int | np.random.Generator | None
+    target: Any, view: View, index: pd.Index, random_state: int | np.random.Generator | None
 ) -> npt.NDArray[np.int64]:
     """One code per person, independent of what the model predicts for them.
 

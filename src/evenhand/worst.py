@@ -13,12 +13,13 @@ import pandas as pd
 from evenhand.certificate import certify
 from evenhand.costs import Cost
 from evenhand.exact import GUARD, RegionExplainer
-from evenhand.explainer import Explainer, Flip, check_explainer, people_of
+from evenhand.explainer import Explainer, Flip, check_explainer
 from evenhand.explanations import Explanations
 from evenhand.markup import framed
-from evenhand.models import MixedView, refuse_levels
+from evenhand.models import refuse_levels
 from evenhand.randomness import Streams, identities, seed_of
 from evenhand.table.limits import FIXED, FREE
+from evenhand.table.people import people_of
 from evenhand.types import FloatArray
 
 SHRINK = 0.6  # of the step after a round without progress
@@ -108,7 +109,7 @@ def worst_case(
     True
     """
     check_explainer(explainer)
-    if isinstance(explainer.view, MixedView):
+    if not explainer.view.reader.plain:
         raise refuse_levels("worst_case")
     if on_flip not in ("swap", "keep", "skip"):
         raise ValueError(f'on_flip must be "swap", "keep" or "skip", got {on_flip!r}.')
@@ -153,7 +154,7 @@ class _Search:
         self.explainer, self.X, self.radius, self.on_flip, self.n_jobs = explainer, X, radius, on_flip, n_jobs
         view = explainer.view
         self.told = told
-        self.present = view.positions(view.predict(X)) if len(X) else np.zeros(0, dtype=np.int64)
+        self.present = view.decide(X)
         self.goal = view.positions(target)
         self.free = np.ones(X.shape[1], dtype=bool)
         if isinstance(explainer, RegionExplainer):
@@ -206,11 +207,11 @@ class _Search:
         change = _along(self.explainer.cost, directions, self.free, size)
         if self.on_flip == "skip":
             view = self.explainer.view
-            flipped = view.positions(view.predict(self.X + change)) != self.present
+            flipped = view.decide(self.X + change) != self.present
             change = np.where(flipped[:, None], change / 2, change)
         candidates = self.X + change
         view = self.explainer.view
-        flipped = view.positions(view.predict(candidates)) != self.present
+        flipped = view.decide(candidates) != self.present
         goal = np.where(flipped & (self.on_flip == "swap"), self.present, self.goal)
         allowed = ~flipped if self.on_flip == "skip" else np.ones(len(flipped), dtype=bool)
         found = self.explainer.explain(candidates, view.classes[goal], n_jobs=self.n_jobs)
@@ -288,11 +289,11 @@ def _result(
     perturbed[rows], distance[rows] = search.best, np.where(search.tried, search.distance, np.nan)
     goal = original.target.copy()
     if len(rows):
-        flipped[rows] = view.positions(view.predict(search.best)) != search.present
+        flipped[rows] = view.decide(search.best) != search.present
         goal[rows] = view.classes[np.where(flipped[rows] & (on_flip == "swap"), search.present, search.goal)]
     some = [label for label in goal if label is not None]
     goal = np.array([some[0] if label is None else label for label in goal]) if some else goal
-    moved = explainer.explain(explainer.like(given, perturbed), goal if some else None, n_jobs=n_jobs)
+    moved = explainer.explain(view.reader.write(perturbed, given), goal if some else None, n_jobs=n_jobs)
     bound = np.full(n, np.nan)
     provable = isinstance(explainer, RegionExplainer) and np.isin(explainer.limits.directions, (FIXED, FREE)).all()
     if provable and len(rows):

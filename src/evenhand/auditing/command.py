@@ -97,7 +97,7 @@ def write_first_file(model: str, data: Path, out: Path, *, trust_pickle: bool, f
     if sample is None:
         raise AuditError(f"{source.name} has no rows: there is nothing to look at.")
     seen, _ = seen_model(loaded.model, sample, source.name)
-    seen.read(sample if seen.feature_names is not None else sample.to_numpy())
+    seen.read(sample if seen.reader.named else sample.to_numpy())
     where = out.resolve().parent
     model_path = model if not Path(model).exists() else _relative(Path(model), where)
     content = first_file(model_path, loaded.kind, _relative(data, where), source, list(features), seen.classes.tolist())

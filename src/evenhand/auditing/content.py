@@ -104,7 +104,7 @@ def _count(why: dict[str, dict[str, int]], method: str, status: npt.NDArray[np.s
 def blockers(prepared: Prepared, people: pd.DataFrame) -> list[str]:
     """What stands in the way of some people who have no explanation, most frequent first."""
     explainer = prepared.setup.explainers[prepared.setup.in_use]
-    if not len(people) or prepared.setup.schema is None:
+    if not len(people) or prepared.setup.view.reader.plain:
         return []
     notes = pd.Series(explainer.explain(people, prepared.target).note)
     if prepared.options.redact:  # other notes name the value that cannot be explained

@@ -97,7 +97,7 @@ def _measured(
     report: Report,
 ) -> dict[tuple[str, str], tuple[Instability, FloatArray]]:
     setup, options = prepared.setup, prepared.options
-    distance = None if setup.schema is not None else setup.distance
+    distance = setup.distance if setup.view.reader.plain else None
     calls = (
         joblib.delayed(measure_part)(
             packed[method],
@@ -158,9 +158,10 @@ def _certified(
     prepared: Prepared, packed: dict[str, Packed], people: pd.DataFrame, target: npt.NDArray[Any], report: Report
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Radii of the sample's people where they can be proven, and where they cannot, why."""
-    certificates, reasons = {}, {}
+    certificates: dict[str, pd.DataFrame] = {}
+    reasons: dict[str, str] = {}
     for method, explainer in prepared.setup.explainers.items():
-        if prepared.setup.schema is not None:
+        if not prepared.setup.view.reader.plain:
             reasons[method] = "Certificates are for tables of numbers: for levels and steps nothing is proven yet."
             continue
         if not isinstance(explainer, RegionExplainer):

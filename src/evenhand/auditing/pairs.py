@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evenhand.auditing.people import Everyone, Prepared, Report
 from evenhand.auditing.tasks import Varied
-from evenhand.auditing.told import both, tagged, told, value_of
+from evenhand.auditing.told import both, tagged, told
 from evenhand.costs import L1, L2, Gower
 from evenhand.fairness import Pairs, alike_pairs
 
@@ -104,8 +104,12 @@ def pair_section(
         tagged(*lists, ("the first", "the second"))
         for one in (*lists[0], *lists[1]) if redact else ():
             one["before"] = one["after"] = one["value"] = None
+        value = view.schema.value
         differ = [
-            [names[j], *((None, None) if redact else both(value_of(view, int(j), x[j]), value_of(view, int(j), y[j])))]
+            [
+                names[j],
+                *((None, None) if redact else both(value(j, x[j]), value(j, y[j]))),
+            ]
             for j in np.flatnonzero(x != y)
         ]
         worst.append(

@@ -17,8 +17,7 @@ from evenhand.auditing.seen import seen_model
 from evenhand.auditing.setup import Setup, set_up
 from evenhand.auditing.tables import Frame, Source, Survey, as_source, check_columns, survey
 from evenhand.auditing.tasks import Packed, explain_batch, run_all
-from evenhand.models import MixedView
-from evenhand.models.base import Predictor
+from evenhand.models import View
 from evenhand.randomness import chosen
 from evenhand.status import VALID, Status, statuses
 from evenhand.types import FloatArray
@@ -184,7 +183,7 @@ def _features(model: Any, source: Source, label: str | None, sensitive: Sequence
     return features
 
 
-def _check_labels(found: Survey, seen: Predictor, source: Source) -> None:
+def _check_labels(found: Survey, seen: View, source: Source) -> None:
     if found.labels is None:
         return
     gone = found.labels.isna().to_numpy()
@@ -208,14 +207,12 @@ def _check_labels(found: Survey, seen: Predictor, source: Source) -> None:
         )
 
 
-def _check_missing(found: Survey, view: Predictor, source: Source) -> None:
+def _check_missing(found: Survey, view: View, source: Source) -> None:
     """A missing value that the model cannot take is a mistake in the table or in the pipeline."""
     for name, (row, count) in found.missing.items():
-        if isinstance(view, MixedView):
-            j = view.schema.names.index(name)
-            one = found.sample.loc[[row]]
-            if np.isfinite(view.read(one)[0, j]):
-                continue
+        one = found.sample.loc[[row]]
+        if not view.reader.plain and np.isfinite(view.read(one)[0, view.schema.names.index(name)]):
+            continue
         who = found.ids[row]
         raise AuditError(
             f"Column {name!r} of {source.name} is missing in {count:,} rows, the first of them "
@@ -225,7 +222,7 @@ def _check_missing(found: Survey, view: Predictor, source: Source) -> None:
         )
 
 
-def _target(target: Any, seen: Predictor) -> Any:
+def _target(target: Any, seen: View) -> Any:
     """The wanted label as the model has it; TOML knows fewer types than labels."""
     if target is None:
         return None

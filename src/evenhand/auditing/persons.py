@@ -10,9 +10,8 @@ import numpy.typing as npt
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.people import Everyone, Prepared
 from evenhand.auditing.tasks import Varied
-from evenhand.auditing.told import amount, both, different, facts, nearest_variation, tagged, told, value_of
+from evenhand.auditing.told import amount, both, different, facts, nearest_variation, tagged, told
 from evenhand.auditing.words import two
-from evenhand.models import MixedView
 from evenhand.status import VALID, Status
 from evenhand.types import FloatArray
 
@@ -105,7 +104,9 @@ def card(
         return shown
     tagged(shown["told"], shown["variation_told"], ("this person", "the variation"))
     shown["facts"] = [[name, value, bool(j in changed)] for j, (name, value) in enumerate(facts(view, names, x, gone))]
-    words = [(names[j], *both(value_of(view, int(j), x[j]), value_of(view, int(j), other.person[j]))) for j in changed]
+    words = [
+        (names[j], *both(view.schema.value(int(j), x[j]), view.schema.value(int(j), other.person[j]))) for j in changed
+    ]
     shown["variation"] = [list(one) for one in words]
     shown["sentence"] = _sentence([names[j] for j in changed], words, other.differs)
     return shown
@@ -250,7 +251,7 @@ def _told_the_same(share: float, n: int) -> str:
 
 def _cloud(view: Any, names: list[str], varied: dict[str, Varied], at: int) -> dict[str, Any] | None:
     """What variations are told, in the two columns that matter most: changes of numbers, levels by position."""
-    number = view.schema.number if isinstance(view, MixedView) else np.ones(view.n_features, dtype=bool)
+    number = view.schema.number
     told_by: dict[str, tuple[FloatArray, FloatArray]] = {}
     for method, one in varied.items():
         place = np.flatnonzero(one.some == at)
@@ -289,10 +290,8 @@ def _importance(view: Any, varied: dict[str, Varied], at: int) -> FloatArray:
 
 
 def _axis(view: Any, names: list[str], j: int) -> dict[str, Any]:
-    levels = None
-    if isinstance(view, MixedView):
-        column = view.schema[view.schema.names[j]]
-        levels = None if column.is_number else [amount(level) for level in column.levels]
+    column = view.schema.column(j)
+    levels = None if column.is_number else [amount(level) for level in column.levels]
     return {"column": names[j], "levels": levels}
 
 

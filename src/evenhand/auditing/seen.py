@@ -10,13 +10,12 @@ from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
 
 from evenhand.auditing.errors import AuditError
-from evenhand.models import has_encoders, mixed_view, view
-from evenhand.models.base import Predictor, blackbox
+from evenhand.models import View, blackbox, has_encoders, table_view, view
 
 TRIED = 50  # rows until it is clear that the model takes none
 
 
-def seen_model(model: Any, sample: pd.DataFrame, table: str) -> tuple[Predictor, bool]:
+def seen_model(model: Any, sample: pd.DataFrame, table: str) -> tuple[View, bool]:
     """The model as regions if it has any, else as a function that is only asked; and whether it has.
 
     Parameters
@@ -48,9 +47,9 @@ def _last(model: Any) -> str:
     return type(model.steps[-1][1] if hasattr(model, "steps") else model).__name__
 
 
-def _seen(model: Any, sample: pd.DataFrame, named: bool) -> tuple[Predictor, bool]:
+def _seen(model: Any, sample: pd.DataFrame, named: bool) -> tuple[View, bool]:
     try:
-        return (mixed_view(model, sample) if has_encoders(model) else view(model)), True
+        return (table_view(model, sample) if has_encoders(model) else view(model)), True
     except TypeError:
         strange = [str(name) for name, kind in sample.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
         if strange:

@@ -14,14 +14,12 @@ from evenhand.auditing.options import Options
 from evenhand.costs import L1, L2, Distance, fitting
 from evenhand.explainer import Explainer
 from evenhand.methods import Closest, Plausible
-from evenhand.models import MixedView
-from evenhand.models.base import Predictor
+from evenhand.models import View
 from evenhand.noise import Count, Mixed, Rounding
 from evenhand.penalized import Penalized
 from evenhand.perturbations import Perturbation, learned
 from evenhand.settings import nearest
 from evenhand.steady import Steady
-from evenhand.table.column import Column
 from evenhand.table.limits import Actionable
 from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
@@ -36,7 +34,7 @@ class Setup:
 
     Attributes
     ----------
-    view : Predictor
+    view : View
         The model.
     explainers : dict from name to Explainer
         Fitted methods, the one in use first.
@@ -56,7 +54,7 @@ class Setup:
         What was done or left out on the way.
     """
 
-    view: Predictor
+    view: View
     explainers: dict[str, Explainer]
     free: Explainer | None
     distance: Distance
@@ -73,20 +71,20 @@ class Setup:
         return next(iter(self.explainers))
 
     @property
-    def schema(self) -> Schema | None:
-        """The columns, for a table with levels."""
-        return self.view.schema if isinstance(self.view, MixedView) else None
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.view.schema
 
 
 def set_up(
-    model: Any, seen: Predictor, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
+    model: Any, seen: View, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
 ) -> Setup:
     """Fit methods and perturbations on a sample of the people.
 
     Parameters
     ----------
     model : fitted classifier
-    seen : Predictor
+    seen : View
         What :func:`seen_model` makes of it; `exact` if it has regions.
     sample : DataFrame
         Features.
@@ -101,7 +99,7 @@ def set_up(
         raise error if isinstance(error, AuditError) else AuditError(str(error)) from None
 
 
-def _check_actionable(actionable: Actionable | None, seen: Predictor, columns: list[str]) -> None:
+def _check_actionable(actionable: Actionable | None, seen: View, columns: list[str]) -> None:
     """Name the key of the file that names a column which is not there."""
     if actionable is None:
         return
@@ -112,17 +110,17 @@ def _check_actionable(actionable: Actionable | None, seen: Predictor, columns: l
                     f"actionable.{key}: {column!r} is not among the model's inputs.{nearest(column, columns)} They are "
                     f"{', '.join(columns)}."
                 )
-    if (actionable.levels or actionable.rules) and not isinstance(seen, MixedView):
+    if (actionable.levels or actionable.rules) and seen.reader.plain:
         what = ", ".join(map(repr, actionable.levels)) or "rules"
         raise AuditError(f"actionable.levels ({what}): the model takes numbers only, which have no levels. Use bounds.")
 
 
 def _fitted(
-    model: Any, seen: Predictor, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
+    model: Any, seen: View, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
 ) -> Setup:
-    codes = seen.read(sample if seen.feature_names is not None else sample.to_numpy())
+    codes = seen.read(sample if seen.reader.named else sample.to_numpy())
     cost, schema = _cost(seen, codes, options)
-    table: Any = sample if isinstance(seen, MixedView) or seen.feature_names is not None else sample.to_numpy()
+    table: Any = sample if seen.reader.named else sample.to_numpy()
     few = np.flatnonzero(np.isfinite(codes).all(axis=1))[:FITTED_ON]
     if not len(few):
         raise AuditError("No row of the table is complete: there is nobody to learn from.")
@@ -169,13 +167,13 @@ def _fitted(
             "None of the perturbations changes anything in this table: name another one. " + " ".join(more)
         )
     distance: Distance = (
-        free.cost if isinstance(seen, MixedView) and free else fitting(cost, seen.n_features, seen.feature_names)
+        free.cost if free and not seen.reader.plain else fitting(cost, seen.n_features, seen.feature_names)
     )
     unit = "SD" if options.cost in ("l1", "l2") else "units of the cost"
     return Setup(seen, explainers, free, distance, noises, described, unavailable, exact, unit, notes)
 
 
-def _by_position(actionable: Actionable | None, seen: Predictor, columns: list[str]) -> Actionable | None:
+def _by_position(actionable: Actionable | None, seen: View, columns: list[str]) -> Actionable | None:
     """The same for a model that was fitted without names."""
     if actionable is None or seen.feature_names is not None:
         return actionable
@@ -192,18 +190,18 @@ def _by_position(actionable: Actionable | None, seen: Predictor, columns: list[s
     )
 
 
-def _aims(seen: Predictor, target: Any) -> list[Any]:
+def _aims(seen: View, target: Any) -> list[Any]:
     """Labels that explanations may aim at."""
     labels = seen.classes.tolist()
     return [label for label in labels if str(label) == str(target)] or labels
 
 
-def _cost(seen: Predictor, codes: FloatArray, options: Options) -> tuple[Any, Schema | None]:
+def _cost(seen: View, codes: FloatArray, options: Options) -> tuple[Any, Schema | None]:
     """The cost, and for a table with levels the schema with its weights."""
     usable = codes[np.isfinite(codes).all(axis=1)]
     spread = usable.std(axis=0) if len(usable) else np.ones(codes.shape[1])
     spread = np.where(spread > 1e-12 * np.abs(usable).max(axis=0, initial=0.0), spread, 1.0)
-    if isinstance(seen, MixedView):
+    if not seen.reader.plain:
         if options.cost == "l2" or isinstance(options.cost, L2):
             raise AuditError('cost: with levels in the table the cost is a sum over columns, "l1"; got an l2 cost.')
         schema = seen.schema
@@ -234,20 +232,18 @@ def _method(name: str, cost: Any, schema: Schema | None, actionable: Actionable 
     return Steady(cost=steady_cost if isinstance(steady_cost, L2) else "l2", actionable=actionable)
 
 
-def _perturbations(options: Options, seen: Predictor, codes: FloatArray) -> tuple[dict[str, Perturbation], list[str]]:
+def _perturbations(options: Options, seen: View, codes: FloatArray) -> tuple[dict[str, Perturbation], list[str]]:
     """Perturbations that know their columns and have learned; one that does nothing is left out with a note."""
     whole = codes[np.isfinite(codes).all(axis=1)]
-    names = seen.feature_names or tuple(f"x{j}" for j in range(codes.shape[1]))
-    schema = seen.schema if isinstance(seen, MixedView) else Schema({n: Column("numeric") for n in names})
     found: dict[str, Perturbation] = {}
     notes = []
     for name, one in options.named_perturbations().items():
-        by_column = isinstance(seen, MixedView) and not isinstance(one, Mixed)
+        by_column = not seen.reader.plain and not isinstance(one, Mixed)
         suited = Mixed({}, one) if by_column or isinstance(one, Rounding | Count) else one
         some = whole[:TRIED]
         try:
             if isinstance(suited, Mixed):
-                suited = suited.bind(schema)
+                suited = suited.bind(seen.schema)
             fitted = learned(suited, whole)
             moved = np.asarray(fitted(some.copy(), np.random.default_rng(0)))
         except (TypeError, ValueError) as error:

@@ -26,7 +26,6 @@ from evenhand.costs import Distance
 from evenhand.draws import Experiment, Variations
 from evenhand.explainer import Answers, Explainer, Flip
 from evenhand.instability import Instability, instability
-from evenhand.models import MixedView
 from evenhand.perturbations import Perturbation
 from evenhand.targets import read_targets
 from evenhand.types import FloatArray
@@ -94,10 +93,7 @@ def run_all(calls: Iterable[Any]) -> Iterator[Any]:
 
 def as_given(explainer: Explainer, frame: pd.DataFrame) -> Any:
     """People in the form that the model was fitted with: named columns, or an array."""
-    view = explainer.view
-    if isinstance(view, MixedView) or view.feature_names is not None:
-        return frame
-    return frame.to_numpy()
+    return frame if explainer.view.reader.named else frame.to_numpy()
 
 
 def with_index(explainer: Explainer, frame: pd.DataFrame) -> pd.DataFrame:
@@ -119,7 +115,7 @@ def explain_batch(packed: Packed, frame: pd.DataFrame, target: Any, keep: npt.ND
         present = np.full(len(frame), -1)
         usable = np.isfinite(codes).all(axis=1)
         if usable.any():
-            present[usable] = view.positions(view.predict(codes[usable]))
+            present[usable] = view.decide(codes[usable])
         answers = explainer.answer(codes, goal, present)
         boundary = np.full(len(frame), np.nan)
         if free is explainer:

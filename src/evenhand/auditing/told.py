@@ -12,8 +12,7 @@ import pandas as pd
 from evenhand.costs import Distance
 from evenhand.draws import Variations
 from evenhand.explainer import Explainer
-from evenhand.models import MixedView
-from evenhand.models.base import Predictor
+from evenhand.models import View
 from evenhand.status import VALID
 from evenhand.types import FloatArray
 
@@ -45,27 +44,18 @@ def both(before: Any, after: Any) -> tuple[str, str]:
     return words
 
 
-def value_of(view: Predictor, j: int, code: float) -> Any:
-    """The value of a column that a code stands for."""
-    if isinstance(view, MixedView):
-        column = view.schema[view.schema.names[j]]
-        if not column.is_number:
-            return column.levels[int(code)]
-    return float(code)
-
-
-def facts(view: Predictor, names: list[str], codes: FloatArray, gone: npt.NDArray[np.bool_]) -> list[tuple[str, str]]:
+def facts(view: View, names: list[str], codes: FloatArray, gone: npt.NDArray[np.bool_]) -> list[tuple[str, str]]:
     """A person, column by column; `gone` says what is missing in the table, where the model takes something for it."""
     return [(name, _on_file(view, j, codes[j], bool(gone[j]))) for j, name in enumerate(names)]
 
 
-def _on_file(view: Predictor, j: int, code: float, gone: bool) -> str:
-    value = amount(value_of(view, j, code))
+def _on_file(view: View, j: int, code: float, gone: bool) -> str:
+    value = amount(view.schema.value(j, code))
     return value if not gone or value == "missing" else f"missing (taken as {value})"
 
 
 def told(
-    view: Predictor, names: list[str], x: FloatArray, cf: FloatArray, gone: npt.NDArray[np.bool_], redact: bool = False
+    view: View, names: list[str], x: FloatArray, cf: FloatArray, gone: npt.NDArray[np.bool_], redact: bool = False
 ) -> list[dict[str, Any]]:
     """What a person is told to change, in the order of the columns.
 
@@ -80,7 +70,7 @@ def told(
             "column": names[j],
             "before": None if redact else _on_file(view, j, x[j], bool(gone[j])),
             "after": None if redact else after[j],
-            "value": None if redact or not isinstance(value_of(view, j, cf[j]), float) else float(cf[j]),
+            "value": None if redact or not isinstance(view.schema.value(j, cf[j]), float) else float(cf[j]),
             "way": way(view, j, x[j], cf[j]),
             "tag": None,
         }
@@ -88,22 +78,22 @@ def told(
     ]
 
 
-def _written(view: Predictor, x: FloatArray, cf: FloatArray, columns: list[int]) -> dict[int, str]:
+def _written(view: View, x: FloatArray, cf: FloatArray, columns: list[int]) -> dict[int, str]:
     """The new values as texts, which all together the model answers as it answers the exact ones."""
-    wanted = view.positions(view.predict(cf[None]))[0]
+    wanted = view.decide(cf[None])[0]
     for digits in (4, 5, 6, 8, 10, 12):
         point, texts = cf.copy(), {}
         for j in columns:
-            value = value_of(view, j, cf[j])
+            value = view.schema.value(j, cf[j])
             if not isinstance(value, float):
                 texts[j] = amount(value)
                 continue
             rounded = _away(value, digits, up=cf[j] > x[j])
             point[j], texts[j] = float(rounded), f"{rounded:,f}".replace("-", "−")
-        apart = all(texts[j] != amount(value_of(view, j, x[j]), digits) for j in columns)
-        if apart and view.positions(view.predict(point[None]))[0] == wanted:
+        apart = all(texts[j] != amount(view.schema.value(j, x[j]), digits) for j in columns)
+        if apart and view.decide(point[None])[0] == wanted:
             return texts
-    return {j: amount(value_of(view, j, cf[j]), 17) for j in columns}
+    return {j: amount(view.schema.value(j, cf[j]), 17) for j in columns}
 
 
 def _away(value: float, digits: int, *, up: bool) -> Decimal:
@@ -116,12 +106,11 @@ def _away(value: float, digits: int, *, up: bool) -> Decimal:
     return found.to_integral() if found == found.to_integral() else found.normalize()
 
 
-def way(view: Predictor, j: int, before: float, after: float) -> str:
+def way(view: View, j: int, before: float, after: float) -> str:
     """Up or down for numbers and ordered levels, "to" another level otherwise."""
-    if isinstance(view, MixedView):
-        column = view.schema[view.schema.names[j]]
-        if not (column.is_number or column.kind == "ordered"):
-            return "to"
+    column = view.schema.column(j)
+    if not (column.is_number or column.kind == "ordered"):
+        return "to"
     return "up" if after > before else "down"
 
 
@@ -141,15 +130,12 @@ def tagged(first: list[dict[str, Any]], second: list[dict[str, Any]], names: tup
                 one["tag"] = "same for both"
 
 
-def different(
-    view: Predictor, x: FloatArray, cf: FloatArray, y: FloatArray, other: FloatArray
-) -> npt.NDArray[np.bool_]:
+def different(view: View, x: FloatArray, cf: FloatArray, y: FloatArray, other: FloatArray) -> npt.NDArray[np.bool_]:
     """Whether a person and others are told to change different columns, or the same ones differently."""
     mine, my_columns = view.change(x[None], cf[None])
     theirs, their_columns = view.change(y, other)
     both_change = my_columns & their_columns
-    number = view.schema.number if isinstance(view, MixedView) else np.ones(x.shape[-1], dtype=bool)
-    against = np.where(number, np.sign(mine) != np.sign(theirs), mine != theirs)
+    against = np.where(view.schema.number, np.sign(mine) != np.sign(theirs), mine != theirs)
     found: npt.NDArray[np.bool_] = (my_columns != their_columns).any(axis=1) | (both_change & against).any(axis=1)
     return found
 
@@ -184,10 +170,10 @@ def nearest_variation(
         return Nearest(people[k], points[k], differs=False)
     k = int(others[np.argmin(away[others])])
     found = Nearest(people[k], points[k], differs=True)
-    own = int(view.positions(view.predict(x[None]))[0])
+    own = int(view.decide(x[None])[0])
 
     def still(person: FloatArray) -> Nearest | None:
-        if view.positions(view.predict(person[None]))[0] != own:
+        if view.decide(person[None])[0] != own:
             return None
         answer = explainer.answer(person[None], np.array([target]), np.array([own]))
         if answer.status[0] not in VALID or not different(view, x, cf, person[None], answer.points)[0]:
@@ -200,20 +186,13 @@ def nearest_variation(
             tried = found.person.copy()
             tried[j] = x[j]
             found = still(tried) or found
-    number = view.schema.number if isinstance(view, MixedView) else np.ones(len(x), dtype=bool)
     start, low, high = found.person, 0.0, 1.0  # at `low` the person is told the same, at `high` something else
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        tried = np.where(number, _rounded(view, x + middle * (start - x)), start)
+        tried = x + middle * (start - x)
+        tried = np.where(view.schema.whole, np.rint(tried), tried)
+        tried = np.where(view.schema.number, tried, start)
         nearer = still(tried) if not (tried == found.person).all() else found
         low, high = (low, middle) if nearer is not None else (middle, high)
         found = nearer or found
     return found
-
-
-def _rounded(view: Predictor, x: FloatArray) -> FloatArray:
-    """Whole numbers where only those can be."""
-    if not isinstance(view, MixedView):
-        return x
-    whole = np.array([column.kind == "integer" for column in view.schema.columns.values()])
-    return np.where(whole, np.rint(x), x)

@@ -11,10 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.costs import L1, L2, Gower
-from evenhand.fairness.intervals import BoolArray, pair_share
+from evenhand.fairness.intervals import pair_share
 from evenhand.fairness.neighbours import nearest
-from evenhand.models.base import Predictor
-from evenhand.models.encoders import MixedView
+from evenhand.models import View
 from evenhand.stats import IntArray, Interval
 from evenhand.types import FloatArray
 
@@ -92,7 +91,7 @@ def alike_pairs(
     cost: npt.ArrayLike,
     decision: npt.ArrayLike,
     distance: L1 | L2 | Gower,
-    view: Predictor,
+    view: View,
     *,
     neighbours: int = 5,
     within: float | None = None,
@@ -110,7 +109,7 @@ def alike_pairs(
         Only people with the same decision are compared.
     distance : L1, L2 or Gower
         How far people, and explanations, are apart.
-    view : Predictor
+    view : View
         Says what people are told to change.
     neighbours : int
         Each person meets as many of the nearest others; each pair is there once.
@@ -132,7 +131,7 @@ def alike_pairs(
     """
     if not isinstance(distance, L1 | L2 | Gower):
         raise TypeError(f"Neighbours cannot be found with {distance!r}; use L1(...), L2(...) or Gower(schema).")
-    if isinstance(view, MixedView) and not isinstance(distance, Gower):
+    if not view.schema.number.all() and not isinstance(distance, Gower):
         raise ValueError(f"People with levels have no distance {distance!r}; use Gower(schema).")
     if neighbours < 1:
         raise ValueError(f"neighbours must be at least 1, got {neighbours}.")
@@ -156,8 +155,7 @@ def alike_pairs(
     if within is None:
         within = float(np.median(closest[np.isfinite(closest)])) if np.isfinite(closest).any() else math.nan
     apart = 2 * within if apart is None else apart
-    number = distance.schema.number if isinstance(distance, Gower) else np.ones(people.shape[1], dtype=bool)
-    table = _compared(people, explained, price, edges, distance, view, number)
+    table = _compared(people, explained, price, edges, distance, view)
     table["alike"] = table["distance"] <= within * (1 + 1e-12)  # nobody is told apart by rounding
     table["broken"] = table["alike"] & (table["explanation_distance"] > apart)
     count = int(usable.sum())
@@ -170,14 +168,13 @@ def _compared(
     cost: FloatArray,
     edges: IntArray,
     distance: Any,
-    view: Predictor,
-    number: BoolArray,
+    view: View,
 ) -> pd.DataFrame:
     first, second = edges.T
     far, explanations = distance(X[first], X[second]), distance(told[first], told[second])
     (change, changed), (other, also) = view.change(X[first], told[first]), view.change(X[second], told[second])
     both, either = changed & also, changed | also
-    opposed = both & np.where(number, np.sign(change) != np.sign(other), change != other)
+    opposed = both & np.where(view.schema.number, np.sign(change) != np.sign(other), change != other)
     shared, total = both.sum(axis=1), either.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         amplification = explanations / far

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
@@ -13,8 +13,9 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.sets import Affine, Region
-from evenhand.table.people import as_table
-from evenhand.types import FloatArray
+from evenhand.table.people import Reader
+from evenhand.table.schema import Schema
+from evenhand.types import BoolArray, FloatArray, IntArray
 
 SUPPORTED = (
     "linear classifiers (LogisticRegression, RidgeClassifier, LinearSVC, SGDClassifier, Perceptron, "
@@ -26,8 +27,9 @@ SUPPORTED = (
 CHANGED = 1e-9  # a feature whose change is a smaller part of it has not changed
 
 
-class Predictor:
-    """What every method has to know of a model: its labels, its columns, and what it predicts.
+@dataclass(frozen=True, eq=False)
+class View:
+    """A fitted classifier, seen from rows of codes: its labels, its columns, what it predicts, and where.
 
     Attributes
     ----------
@@ -35,60 +37,76 @@ class Predictor:
         The user's own model, untouched; :meth:`predict` asks it and nobody else.
     classes : array
         The labels, in the model's order.
-    feature_names : tuple of str or None
-        Names of the raw columns, if the model was fitted with names.
+    reader : Reader
+        From tables of people to codes, and back.
+    encode : Affine or Effects, optional
+        From codes to the space of the model's last step; None for a black box.
+    latent : callable, optional
+        ``latent(k)`` is the region of ``classes[k]`` in the space of the last step; None for a black box.
     """
 
     model: Any
     classes: npt.NDArray[Any]
-    feature_names: tuple[str, ...] | None
+    reader: Reader
+    encode: Any = None
+    latent: Callable[[int], Region] | None = None
+    _regions: dict[int, Region] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """What the columns are."""
+        return self.reader.schema
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the raw columns, if the model was fitted with names."""
+        return self.reader.names
 
     @property
     def n_features(self) -> int:
         """Number of raw input columns."""
-        raise NotImplementedError
+        return len(self.schema)
 
-    def table(self, X: FloatArray) -> FloatArray | pd.DataFrame:
-        """`X` in the form that the model was fitted with: named columns, or an array."""
-        if self.feature_names is None:
-            return X
-        return pd.DataFrame(X, columns=list(self.feature_names), copy=False)
+    @property
+    def exact(self) -> bool:
+        """Whether it is known where the model says what; otherwise it can only be asked."""
+        return self.latent is not None
 
-    def predict(self, X: FloatArray) -> npt.NDArray[Any]:
+    def predict(self, codes: FloatArray) -> npt.NDArray[Any]:
         """What the user's own model predicts for each row."""
-        return np.asarray(self.model.predict(self.table(X)))
+        return np.asarray(self.model.predict(self.reader.show(codes)))
 
-    def columns(self, X: Any) -> Any:
-        """`X` with its columns in the model's order, if both have names; checked, not converted."""
-        if not isinstance(X, pd.DataFrame):
-            return X
-        wrong = [str(name) for name, kind in X.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
-        if wrong:
-            raise ValueError(f"Columns {', '.join(wrong)} are not numeric; encode or leave them out.")
-        if self.feature_names is None:
-            return X
-        missing = [name for name in self.feature_names if name not in X.columns]
-        extra = [str(name) for name in X.columns if name not in self.feature_names]
-        if missing or extra or X.columns.has_duplicates:
-            fitted_with = ", ".join(map(str, self.feature_names))
-            raise ValueError(
-                f"The table's columns are not the model's. Missing: {', '.join(map(str, missing)) or 'none'}. "
-                f"Unknown: {', '.join(extra) or 'none'}. The model was fitted with: {fitted_with}."
-            )
-        return X[list(self.feature_names)]
+    def decide(self, codes: FloatArray) -> IntArray:
+        """The same as positions of labels."""
+        return self.positions(self.predict(codes)) if len(codes) else np.zeros(0, dtype=np.int64)
 
     def read(self, X: Any) -> FloatArray:
-        """People as rows of numbers, in the model's order of columns."""
-        return as_table(self.columns(X), self.n_features)
+        """People as rows of codes, in the model's order of columns."""
+        return self.reader.read(X).codes
 
-    def change(self, x: FloatArray, cf: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """What people are told, and which columns change: a smaller part than rounding has not changed."""
+    def region(self, label: object) -> Region:
+        """Where the model predicts `label`, in raw inputs; for tables of numbers."""
+        k = self.index(label)
+        if self.latent is None or not isinstance(self.encode, Affine):
+            raise TypeError(f"{type(self.model).__name__} has no region over a table of numbers.")
+        if k not in self._regions:
+            self._regions[k] = self.latent(k).pullback(self.encode)
+        return self._regions[k]
+
+    def change(self, x: FloatArray, cf: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """What people are told, and which columns change: the difference of a number, another level or -1 for the same.
+
+        A number that changes by a smaller part than rounding has not changed.
+        """
+        number = self.schema.number
         told = cf - x
-        size = np.abs(told)
+        size = np.abs(told) if number.all() else np.where(number, np.abs(told), 0.0)
         room = np.maximum(CHANGED * np.abs(x), 1e-12 * size.max(axis=-1, initial=0.0, keepdims=True))
-        return told, size > room
+        if number.all():
+            return told, size > room
+        return np.where(number, told, np.where(cf == x, -1.0, cf)), np.where(number, size > room, cf != x)
 
-    def positions(self, labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def positions(self, labels: npt.NDArray[Any]) -> IntArray:
         """Position in `classes` of each label; -1 for one that the model does not know."""
         found = np.full(len(labels), -1, dtype=np.int64)
         for k, known in enumerate(self.classes.tolist()):
@@ -103,22 +121,7 @@ class Predictor:
         return int(found[0])
 
 
-@dataclass(frozen=True, eq=False)
-class Blackbox(Predictor):
-    """A model of which nothing is known but what it predicts; :func:`blackbox` makes it."""
-
-    model: Any
-    classes: npt.NDArray[Any]
-    width: int
-    feature_names: tuple[str, ...] | None = None
-
-    @property
-    def n_features(self) -> int:
-        """Number of raw input columns."""
-        return self.width
-
-
-def blackbox(model: Any, X: Any = None) -> Blackbox:
+def blackbox(model: Any, X: Any = None) -> View:
     """Any fitted model with a ``predict``; what it does not say of itself is learned from a table.
 
     Parameters
@@ -151,49 +154,11 @@ def blackbox(model: Any, X: Any = None) -> Blackbox:
     names = getattr(model, "feature_names_in_", None)
     if names is None and isinstance(X, pd.DataFrame) and not hasattr(model, "n_features_in_"):
         names = X.columns  # a model that says nothing of itself gets tables like the one that it was shown
-    return Blackbox(model, np.asarray(labels), int(width), None if names is None else tuple(names))
-
-
-@dataclass(frozen=True, eq=False)
-class ModelView(Predictor):
-    """A fitted classifier as a function ``label -> region``, in raw inputs.
-
-    Attributes
-    ----------
-    model : estimator
-        The user's own model, untouched; :meth:`predict` asks it and nobody else.
-    classes : array
-        The labels, in the model's order.
-    encode : Affine
-        From the raw inputs to the space of the model's last step.
-    latent : callable
-        ``latent(k)`` is the region of ``classes[k]`` in the space of the last step.
-    feature_names : tuple of str or None
-        Names of the raw columns, if the model was fitted with names.
-    """
-
-    model: Any
-    classes: npt.NDArray[Any]
-    encode: Affine
-    latent: Callable[[int], Region]
-    feature_names: tuple[str, ...] | None = None
-    _regions: dict[int, Region] = field(default_factory=dict, repr=False)
-
-    @property
-    def n_features(self) -> int:
-        """Number of raw input columns."""
-        return int(self.encode.matrix.shape[1])
-
-    def region(self, label: object) -> Region:
-        """Where the model predicts `label`, in raw inputs."""
-        k = self.index(label)
-        if k not in self._regions:
-            self._regions[k] = self.latent(k).pullback(self.encode)
-        return self._regions[k]
+    return View(model, np.asarray(labels), number_reader(int(width), names))
 
 
 @singledispatch
-def view(model: object) -> ModelView:
+def view(model: object) -> View:
     """A fitted scikit-learn classifier or pipeline as a function ``label -> region``.
 
     Parameters
@@ -204,7 +169,7 @@ def view(model: object) -> ModelView:
 
     Returns
     -------
-    ModelView
+    View
 
     Raises
     ------
@@ -223,13 +188,13 @@ def check_fitted(model: Any) -> None:
     check_is_fitted(model, msg="This %(name)s is not fitted yet: call its fit(X, y) first, then pass it here.")
 
 
-def direct_view(model: Any, latent: Callable[[int], Region]) -> ModelView:
+def direct_view(model: Any, latent: Callable[[int], Region]) -> View:
     """View of a fitted classifier that takes the raw inputs as they are."""
-    names = getattr(model, "feature_names_in_", None)
-    return ModelView(
-        model,
-        np.asarray(model.classes_),
-        Affine.identity(int(model.n_features_in_)),
-        latent,
-        None if names is None else tuple(names),
-    )
+    width = int(model.n_features_in_)
+    reader = number_reader(width, getattr(model, "feature_names_in_", None))
+    return View(model, np.asarray(model.classes_), reader, Affine.identity(width), latent)
+
+
+def number_reader(width: int, names: Iterable[str] | None) -> Reader:
+    """Reads tables of numbers, by name if the model was fitted with names."""
+    return Reader(Schema.numbers(width if names is None else list(names)), named=names is not None)

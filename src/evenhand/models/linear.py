@@ -10,13 +10,13 @@ import numpy.typing as npt
 # The mixin has no public name, but it is what all linear classifiers share: they predict by its code.
 from sklearn.linear_model._base import LinearClassifierMixin
 
-from evenhand.models.base import ModelView, check_fitted, direct_view, view
+from evenhand.models.base import View, check_fitted, direct_view, view
 from evenhand.sets import ConvexSet, Region
 from evenhand.types import FloatArray
 
 
 @view.register(LinearClassifierMixin)
-def _linear(model: Any) -> ModelView:
+def _linear(model: Any) -> View:
     check_fitted(model)
     coef, intercept = _scores(model)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
@@ -11,34 +12,35 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from evenhand.models.affine import chain
-from evenhand.models.base import SUPPORTED, ModelView, check_fitted, view
+from evenhand.models.base import SUPPORTED, View, check_fitted, number_reader, view
 from evenhand.models.prototypes import check_size
 from evenhand.sets import Region
 
 
 @view.register(Pipeline)
-def _pipeline(model: Any) -> ModelView:
+def _pipeline(model: Any) -> View:
     check_fitted(model)
     *before, last = (step for _, step in model.steps)
     if last is None or isinstance(last, str):
         raise TypeError(f"The Pipeline ends in {last!r}, not in a classifier. Supported: {SUPPORTED}.")
     inner = view(last)
-    encode = chain(before, int(_seen(model, "n_features_in_"))).then(inner.encode)
-    names = _seen(model, "feature_names_in_")
+    encode = chain(before, int(seen_by(model, "n_features_in_"))).then(inner.encode)
+    names = seen_by(model, "feature_names_in_")
     n_raw = encode.matrix.shape[1]
 
     def latent(k: int) -> Region:
+        assert inner.latent is not None
         region = inner.latent(k)
         # Rows get as wide as the raw table, which may be far wider than the last step's.
         rows = max((len(piece.halfspaces[0]) for piece in region.pieces), default=0)
         check_size(len(region), rows, n_raw, f"a Pipeline that ends in {type(last).__name__}")
         return region
 
-    return ModelView(model, inner.classes, encode, latent, None if names is None else tuple(names))
+    return View(model, inner.classes, number_reader(n_raw, names), encode, latent)
 
 
 @view.register(BaseSearchCV)
-def _search(model: Any) -> ModelView:
+def _search(model: Any) -> View:
     check_fitted(model)
     if not hasattr(model, "best_estimator_"):
         raise NotFittedError(
@@ -46,10 +48,10 @@ def _search(model: Any) -> ModelView:
             "run it with refit=True, or pass a model fitted with its best_params_."
         )
     inner = view(model.best_estimator_)
-    return ModelView(model, inner.classes, inner.encode, inner.latent, inner.feature_names)
+    return replace(inner, model=model)
 
 
-def _seen(model: Any, attribute: str) -> Any:
+def seen_by(model: Any, attribute: str) -> Any:
     """What the first step that looked at the raw table remembers of it, or None.
 
     The properties of scikit-learn give up if the first step is 'passthrough' or 'drop'.
@@ -63,4 +65,4 @@ def _seen(model: Any, attribute: str) -> Any:
         return getattr(model, attribute, None)
     looking = (child for _, child in children if child is not None and not isinstance(child, str))
     first = next(looking, None)
-    return None if first is None else _seen(first, attribute)
+    return None if first is None else seen_by(first, attribute)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
-from evenhand.models.base import ModelView, check_fitted, direct_view, view
+from evenhand.models.base import View, check_fitted, direct_view, view
 from evenhand.models.linear import dense, polyhedron
 from evenhand.models.lvq import GLVQ, GMLVQ
 from evenhand.sets import ConvexSet, Region
@@ -19,14 +19,14 @@ LARGEST_REGION = 1e9  # bytes
 
 @view.register(GLVQ)
 @view.register(GMLVQ)
-def _lvq(model: Any) -> ModelView:
+def _lvq(model: Any) -> View:
     check_fitted(model)
     owner = np.searchsorted(model.classes_, model.labels_)
     return nearest_view(model, model.prototypes_, owner, omega=getattr(model, "omega_", None))
 
 
 @view.register(NearestCentroid)
-def _nearest_centroid(model: Any) -> ModelView:
+def _nearest_centroid(model: Any) -> View:
     check_fitted(model)
     if model.metric != "euclidean":
         raise TypeError(
@@ -48,7 +48,7 @@ def _nearest_centroid(model: Any) -> ModelView:
 
 
 @view.register(KNeighborsClassifier)
-def _nearest_neighbor(model: Any) -> ModelView:
+def _nearest_neighbor(model: Any) -> View:
     check_fitted(model)
     metric = model.effective_metric_
     if model.n_neighbors != 1 or metric not in ("euclidean", "l2", "sqeuclidean") or callable(model.weights):
@@ -74,7 +74,7 @@ def nearest_view(
     owner: npt.NDArray[np.intp],
     omega: FloatArray | None = None,
     bias: FloatArray | None = None,
-) -> ModelView:
+) -> View:
     """View of a model that predicts the label of the prototype with the largest score.
 
     The score of prototype `i` is ``bias[i] - ||omega @ (x - prototypes[i])||^2``; of equal
@@ -95,7 +95,7 @@ def nearest_view(
 
     Returns
     -------
-    ModelView
+    View
     """
     points = np.asarray(prototypes, dtype=np.float64)
     extra = np.zeros(len(points)) if bias is None else bias

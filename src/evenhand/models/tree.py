@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand.models.base import ModelView, check_fitted, direct_view, view
+from evenhand.models.base import View, check_fitted, direct_view, view
 from evenhand.sets import ConvexSet, Region
 from evenhand.types import FloatArray
 
 
 @view.register(DecisionTreeClassifier)
-def _tree(model: Any) -> ModelView:
+def _tree(model: Any) -> View:
     check_fitted(model)
     if model.n_outputs_ != 1:
         raise TypeError(

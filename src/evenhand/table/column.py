@@ -98,6 +98,11 @@ class Column:
         return self.kind in NUMBERS
 
     @property
+    def has_words(self) -> bool:
+        """Whether any level is a word."""
+        return any(isinstance(level, str) for level in self.levels)
+
+    @property
     def moves(self) -> FloatArray:
         """Cost from each level to each other, weight included; a missing value is nobody's goal."""
         n = len(self.levels)

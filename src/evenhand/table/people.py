@@ -2,11 +2,182 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.types import FloatArray
+from evenhand.table.codec import UNKNOWN
+from evenhand.table.schema import Schema, as_frame
+from evenhand.types import BoolArray, FloatArray
+
+Table: TypeAlias = FloatArray | pd.DataFrame  # or a DataFrame of polars, if one was given
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """People who were read: their codes, who they are, and the table that they came in."""
+
+    codes: FloatArray
+    index: pd.Index
+    given: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Reads people into rows of codes, and writes codes in the form in which people came, or as the model takes them.
+
+    Attributes
+    ----------
+    schema : Schema
+        What the columns are.
+    named : bool
+        Whether the model takes a table with names; otherwise an array, and tables go by position.
+    fill : array of shape (n_columns,), optional
+        The number that stands for a missing one; NaN where none does.
+    unfilled : tuple of str
+        Columns whose missing numbers the model takes as they are: there the code `fill` is shown to it as missing.
+    known : mapping from column to array of bool
+        The levels that the model accepts, for columns where that is not all of them.
+    like : DataFrame, optional
+        No rows; the types of the columns that the model was shown.
+    gaps : mapping from column to object
+        What it was shown in place of a missing level.
+    """
+
+    schema: Schema
+    named: bool = True
+    fill: FloatArray | None = None
+    unfilled: tuple[str, ...] = ()
+    known: Mapping[str, BoolArray] = field(default_factory=dict)
+    like: pd.DataFrame | None = None
+    gaps: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, if the model knows them."""
+        return self.schema.names if self.named else None
+
+    @property
+    def plain(self) -> bool:
+        """Whether a table is what it looks like: numbers that may take any value, and none that stands for another."""
+        return self.schema.continuous and self.fill is None
+
+    def read(self, X: Any) -> People:
+        """People as rows of codes, in the model's order of columns; what cannot be is NaN or infinite."""
+        return People(self._codes(X), people_of(X), X)
+
+    def _codes(self, X: Any) -> FloatArray:
+        table = self.columns(X)
+        if self.plain:
+            return as_table(table, len(self.schema))
+        codes = self.schema.encode(table, self.fill)
+        for j, name in enumerate(self.schema.names):
+            if name in self.known:
+                there = np.isfinite(codes[:, j])
+                accepted = self.known[name][codes[there, j].astype(np.intp)]
+                codes[there, j] = np.where(accepted, codes[there, j], UNKNOWN)
+        return codes
+
+    def columns(self, X: Any) -> Any:
+        """A table with its columns in the model's order, checked, not converted; an array as it is."""
+        if not is_frame(X) and self.plain:
+            return X
+        frame = as_frame(X)
+        if not self.plain:
+            if not self.named and tuple(frame.columns) != self.schema.names and frame.shape[1] == len(self.schema):
+                return frame.set_axis(list(self.schema.names), axis=1)
+            self.schema.check(frame)
+            return frame[list(self.schema.names)]
+        wrong = [str(name) for name, kind in frame.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
+        if wrong:
+            raise ValueError(f"Columns {', '.join(wrong)} are not numeric; encode or leave them out.")
+        if not self.named:
+            return frame
+        self.schema.check(frame)
+        return frame[list(self.schema.names)]
+
+    def write(self, codes: FloatArray, given: Any) -> Table:
+        """Codes as a table of the form, the types and the order of columns of the table `given`."""
+        if not is_frame(given):
+            return codes
+        frame = as_frame(given)
+        if self.plain:
+            names = list(self.schema.names) if self.named else list(frame.columns)
+            written = pd.DataFrame(codes, index=frame.index, columns=names, copy=False)
+        else:
+            written = self._decoded(codes, frame)
+        written = written if list(written.columns) == list(frame.columns) else written[list(frame.columns)]
+        if isinstance(given, pd.DataFrame):
+            return written
+        like_given: Any = type(given)(written)
+        found: Table = like_given if self.plain else like_given.cast(given.schema, strict=False)
+        return found
+
+    def _decoded(self, codes: FloatArray, frame: pd.DataFrame) -> pd.DataFrame:
+        ordered = self.columns(frame)
+        decoded = self.schema.decode(codes, ordered)
+        for j, (name, column) in enumerate(self.schema.columns.items()):
+            if column.is_number:
+                if self.fill is None:
+                    continue
+                gone = ordered[name].isna().to_numpy() & (codes[:, j] == self.fill[j])
+            elif None in column.levels:
+                gone = codes[:, j] == column.position(None)
+            else:
+                continue
+            if gone.any():  # missing it was, and missing it may stay, in the way in which it was
+                decoded[name] = decoded[name].mask(gone, ordered[name].set_axis(decoded.index))
+        return decoded if self.named else decoded.set_axis(list(frame.columns), axis=1)
+
+    def show(self, codes: FloatArray) -> Any:
+        """People in the form that the model's own ``predict`` takes."""
+        if self.plain:
+            return pd.DataFrame(codes, columns=list(self.schema.names), copy=False) if self.named else codes
+        # Words stay plain objects, which encoders read fastest.
+        frame = self.schema.decode(codes, gaps=self.gaps)
+        for name in self.unfilled:
+            assert self.fill is not None
+            j = self.schema.names.index(name)
+            frame[name] = frame[name].astype(np.float64).mask(codes[:, j] == self.fill[j])
+        if self.like is not None:
+            wanted = {
+                name: dtype
+                for name, dtype in self.like.dtypes.items()
+                if not self.schema[str(name)].has_words and frame[name].dtype != dtype and _fits(frame[name], dtype)
+            }
+            frame = frame.astype(wanted) if wanted else frame
+        return frame if self.named else frame.to_numpy()
+
+    def complaint(self, row: pd.Series[Any]) -> str:
+        """Why a person cannot be read; empty if it can."""
+        found = self.schema.complaint(row)
+        if found:
+            return found
+        for name, accepted in self.known.items():
+            if not accepted[self.schema[name].position(row[name])]:
+                return f"{name} is {row[name]!r}, a level that the model's encoder has never seen."
+        return ""
+
+
+def is_frame(X: Any) -> bool:
+    """Whether a table has named columns: a DataFrame of pandas, polars or another that pandas can have."""
+    return isinstance(X, pd.DataFrame) or hasattr(X, "to_pandas")
+
+
+def people_of(X: Any) -> pd.Index:
+    """Who is who in a table: the labels of its index, or positions."""
+    return X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(X))
+
+
+def _fits(values: pd.Series[Any], dtype: Any) -> bool:
+    """Whether values can have the type that the model was shown: a fraction or a gap cannot be an integer."""
+    if pd.api.types.is_integer_dtype(dtype) and not pd.api.types.is_extension_array_dtype(dtype):
+        return bool((values == np.round(values)).all()) if pd.api.types.is_numeric_dtype(values.dtype) else False
+    return True
 
 
 def as_table(X: npt.ArrayLike, dim: int) -> FloatArray:

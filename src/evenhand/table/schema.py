@@ -72,6 +72,25 @@ class Schema:
             raise ValueError(f"The table has no column {strange[0]!r}; it has {', '.join(map(str, frame.columns))}.")
         return cls({name: known.get(name) or _inferred(name, frame[name], name in names) for name in frame.columns})
 
+    @classmethod
+    def numbers(cls, columns: Any) -> Schema:
+        """Continuous numbers throughout, each of weight 1.
+
+        Parameters
+        ----------
+        columns : DataFrame, names of columns, or how many there are
+
+        Examples
+        --------
+        >>> Schema.numbers(["age", "income"])
+        Schema(2 columns: 2 numeric)
+        """
+        if isinstance(columns, int | np.integer):
+            columns = [f"x{j}" for j in range(columns)]
+        elif hasattr(columns, "columns"):
+            columns = columns.columns
+        return cls(dict.fromkeys(columns, Column("numeric")))
+
     def __getitem__(self, name: str) -> Column:
         if name not in self.columns:
             raise KeyError(f"The schema has no column {name!r}; it has {', '.join(map(str, self.columns))}.")
@@ -91,7 +110,7 @@ class Schema:
             _ = self[name]
         return Schema({**self.columns, **columns})
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names in order."""
         return tuple(self.columns)
@@ -100,6 +119,25 @@ class Schema:
     def number(self) -> BoolArray:
         """Which columns are numbers."""
         return np.array([column.is_number for column in self.columns.values()])
+
+    @cached_property
+    def whole(self) -> BoolArray:
+        """Which columns count in whole numbers."""
+        return np.array([column.kind == "integer" for column in self.columns.values()])
+
+    @cached_property
+    def continuous(self) -> bool:
+        """Whether all columns are numbers that may take any value."""
+        return all(column.kind == "numeric" and not (column.step or column.bounds) for column in self.columns.values())
+
+    def column(self, j: int) -> Column:
+        """The column at a position."""
+        return self.columns[self.names[j]]
+
+    def value(self, j: int, code: float) -> Any:
+        """The value that a code of the j-th column stands for."""
+        column = self.column(j)
+        return float(code) if column.is_number else column.levels[int(code)]
 
     def encode(self, X: Any, fill: FloatArray | None = None) -> FloatArray:
         """People as rows of numbers; a value that a column cannot have is infinite.
@@ -138,8 +176,8 @@ class Schema:
         extra = [str(name) for name in frame.columns if name not in self.columns]
         if missing or extra or frame.columns.has_duplicates:
             raise ValueError(
-                f"The table's columns are not the schema's. Missing: {', '.join(map(str, missing)) or 'none'}. "
-                f"Unknown: {', '.join(extra) or 'none'}. The schema has: {', '.join(map(str, self.columns))}."
+                f"The table's columns are not the model's. Missing: {', '.join(map(str, missing)) or 'none'}. "
+                f"Unknown: {', '.join(extra) or 'none'}. The model takes: {', '.join(map(str, self.columns))}."
             )
 
     def complaint(self, row: pd.Series[Any]) -> str:
