@@ -139,7 +139,7 @@ def test_tree_against_the_exact_cost() -> None:
     tree = petals("tree")
     for cost in ("l1", "l2"):
         explainer = Penalized(cost=cost, restarts=2).fit(tree, PETALS)
-        assert explainer.optimizer == "nelder-mead"
+        assert explainer.optimizer == "descent"
         found = explainer.explain(PETALS[SOME], NEXT)
         exact = Closest(cost).fit(tree).explain(PETALS[SOME], NEXT)
         assert (found.status == Status.LOCAL).all()
@@ -156,13 +156,13 @@ def test_tree_against_the_exact_cost() -> None:
     ("kind", "loss", "optimizer"),
     [
         ("logistic", log_loss, "bfgs"),
-        ("tree", log_loss, "nelder-mead"),
-        ("forest", log_loss, "nelder-mead"),
-        ("boosting", log_loss, "nelder-mead"),
+        ("tree", log_loss, "descent"),
+        ("forest", log_loss, "descent"),
+        ("boosting", log_loss, "descent"),
         ("kernel", hinge_loss, "bfgs"),
         ("network", log_loss, "bfgs"),
-        ("neighbours", log_loss, "nelder-mead"),
-        ("plain", zero_one_loss, "nelder-mead"),
+        ("neighbours", log_loss, "descent"),
+        ("plain", zero_one_loss, "descent"),
     ],
 )
 def test_any_model(kind: str, loss, optimizer: str) -> None:
@@ -364,7 +364,7 @@ def test_a_loss_of_ones_own() -> None:
 @pytest.mark.parametrize("loss", ["log", "hinge", "zero-one"])
 def test_losses_by_name(loss: str) -> None:
     explainer = Penalized(loss, cost="l2", restarts=1).fit(linear(), X)
-    assert explainer.optimizer == ("nelder-mead" if loss == "zero-one" else "bfgs")
+    assert explainer.optimizer == ("descent" if loss == "zero-one" else "bfgs")
     found = explainer.explain(X[SOME], NEXT)
     assert found.valid.all()
     assert_on_the_boundary(linear(), found)

@@ -196,6 +196,16 @@ class Gower:
                 total += np.where(lost, np.nan, column.distances[i, k])
         return total
 
+    def price(self, people: FloatArray, points: FloatArray) -> FloatArray:
+        """Cost of changing people into others, in the direction of the change."""
+        total = np.zeros(len(people))
+        for j, column in enumerate(self.schema.columns.values()):
+            if column.is_number:
+                total += column.weight * np.abs(points[:, j] - people[:, j])
+            else:
+                total += column.moves[people[:, j].astype(np.intp), points[:, j].astype(np.intp)]
+        return total
+
     def __repr__(self) -> str:
         return f"Gower({len(self.schema)} columns)"
 
@@ -324,3 +334,28 @@ def _finite_table(X: npt.ArrayLike) -> FloatArray:
     if not np.isfinite(table).all():
         raise ValueError("The table contains NaN or infinity; drop or impute these rows first.")
     return table
+
+
+def weighed(schema: Schema, cost: Cost | str) -> Schema:
+    """The schema with the weights of a cost, if it has any."""
+    if cost == "l1":
+        return schema
+    if isinstance(cost, L1):
+        if cost.weights is None:
+            return schema
+        if cost.names is None and len(cost.weights) != len(schema):
+            raise ValueError(f"The cost has {len(cost.weights)} weights, the table has {len(schema)} columns.")
+        names = schema.names if cost.names is None else cost.names
+        strange = [name for name in names if name not in schema.columns]
+        if strange:
+            raise ValueError(f"The cost has a weight for {strange[0]!r}, which is not a column of the table.")
+        return schema.weighted(dict(zip(names, cost.weights.tolist(), strict=True)))
+    raise ValueError(
+        'With levels and steps the cost is a sum over columns: cost="l1" with the weights of the schema, or '
+        f"L1(weights=...); got {cost!r}."
+    )
+
+
+def spent(cost: Cost | Gower, people: FloatArray, points: FloatArray) -> FloatArray:
+    """What it costs to change people into points; between levels the direction counts."""
+    return cost.price(people, points) if isinstance(cost, Gower) else cost(points, people)

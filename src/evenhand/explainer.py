@@ -48,12 +48,15 @@ class Explainer:
         Whether a person whom the model already gives the target stays as it is.
     threads : bool
         Whether chunks may be explained at the same time.
+    quick : bool
+        Whether it is no matter to ask about one person after the other.
     """
 
     view: View
     cost: Cost
     stays: bool = True
     threads: ClassVar[bool] = True
+    quick: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.view.model).__name__}, {self.cost!r})"

@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from evenhand.costs import Cost, fitting
+from evenhand.costs import Cost, spent
 from evenhand.explainer import LARGEST, Answers, Explainer, unanswered
-from evenhand.models import View, blackbox
+from evenhand.models import View
+from evenhand.penalized import searched
 from evenhand.status import Status
+from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 
 Generator = Callable[[Any, Any], Any]
@@ -23,9 +25,10 @@ class ExternalExplainer(Explainer):
     """A fitted :class:`External`."""
 
     view: View
-    cost: Cost
+    cost: Any  # Cost or Gower
     function: Generator
     threads: ClassVar[bool] = False  # other tools seldom expect more than one
+    quick: ClassVar[bool] = False
 
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:  # noqa: ARG002 - others know no cutoff
         answers = unanswered(X, np.full(len(X), k))
@@ -36,7 +39,7 @@ class ExternalExplainer(Explainer):
         answers.status[found] = Status.REJECTED
         rows = found[self._confirmed(points[found], k)]
         answers.points[rows] = points[rows]
-        answers.cost[rows] = self.cost(points[rows], X[rows])
+        answers.cost[rows] = spent(self.cost, X[rows], points[rows])
         answers.status[rows] = Status.LOCAL
         return answers
 
@@ -56,8 +59,15 @@ class ExternalExplainer(Explainer):
                 if set(given.index) != set(table.index):
                     raise ValueError("The generator's table has another index than the people it was given.")
                 given = given.loc[table.index]
-            given = self.view.reader.columns(given)
-            points: FloatArray = given.to_numpy(dtype=np.float64, na_value=np.nan)
+            lost = (
+                given.isna().all(axis=1).to_numpy()
+            )  # a row of nothing is nobody, whatever stands for a missing value
+            points: FloatArray = np.where(lost[:, None], np.nan, self.view.read(given))
+        elif not self.view.reader.plain:
+            raise TypeError(
+                f"The generator returned a {type(given).__name__}; people with levels or whole numbers come as a "
+                "DataFrame, and so do their counterfactuals."
+            )
         else:
             try:
                 points = np.array(given, dtype=np.float64)
@@ -82,6 +92,8 @@ class External:
         who have none.  `X` is a DataFrame if the model was fitted with one, else an array; `target` is one label.
     cost : {"l1", "l2"}, L1 or L2
         What its counterfactuals are said to cost.
+    schema : Schema, optional
+        What the columns are; inferred from a DataFrame that holds anything but plain numbers, whose cost is Gower's.
 
     Notes
     -----
@@ -101,6 +113,7 @@ class External:
 
     function: Generator
     cost: Cost | str = "l1"
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -110,5 +123,5 @@ class External:
 
     def fit(self, model: Any, X: Any = None, y: Any = None) -> ExternalExplainer:  # noqa: ARG002 - one interface
         """Prepare explanations; `X` tells labels and columns of a model that does not say so itself."""
-        seen = blackbox(model, X)
-        return ExternalExplainer(seen, fitting(self.cost, seen.n_features, seen.feature_names), self.function)
+        seen, cost, _ = searched(model, X, self.schema, self.cost, None)
+        return ExternalExplainer(seen, cost, self.function)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.costs import L1, Cost, Gower
+from evenhand.costs import Cost, Gower, weighed
 from evenhand.density import HighDensity, log_peaks, weighted_log_densities
 from evenhand.explainer import Answers, Explainer, unanswered
 from evenhand.explanations import Explanations
@@ -20,11 +20,11 @@ from evenhand.models.effects import Effects, Piece, raw_piece
 from evenhand.projection import MixedProjector
 from evenhand.projection.mixed import Columns, Density, Pieces, make_pieces
 from evenhand.status import Status
-from evenhand.table.limits import DOWN, FIXED, FREE, UP, Actionable, IfChanges, RisesWith, position
+from evenhand.table.limits import DOWN, FIXED, FREE, UP, Actionable, Limits
 
 # How far from every constraint an answer stays, relative to the numbers that meet there.
 from evenhand.table.schema import Schema
-from evenhand.types import FloatArray
+from evenhand.types import BoolArray, FloatArray
 
 # How far from every constraint an answer stays, relative to the numbers that meet there.
 GUARDS = (1e-10, 1e-8, 1e-6, 1e-5)
@@ -92,63 +92,28 @@ def _rows(view: View, codes: FloatArray) -> npt.NDArray[np.int64]:
     return np.column_stack(parts) if parts else np.zeros((len(codes), 0), dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """An :class:`Actionable` for a table with a schema."""
-
-    columns: Columns
-    lower: FloatArray
-    upper: FloatArray
-    directions: npt.NDArray[np.int64]
-
-
-def limits_of(actionable: Actionable, view: View) -> Limits:
-    """Look up columns and levels, and check that nothing contradicts itself."""
+def columns_of(limits: Limits, view: View) -> Columns:
+    """What may change, as the search wants it: numbers and levels apart, bins among the levels."""
     schema: Schema = view.schema
     effects: Effects = view.encode
-    names = schema.names
-    plain = replace(actionable, levels={}, rules=()).limits(len(schema), names)
-    kinds = [schema[name] for name in names]
-    for j in np.flatnonzero([not column.is_number for column in kinds]):
-        if np.isfinite(plain.lower[j]) or np.isfinite(plain.upper[j]):
-            raise ValueError(f"Column {names[j]!r} has levels, not bounds: use levels={{{names[j]!r}: [...]}}.")
-        if plain.directions[j] in (UP, DOWN) and kinds[j].kind == "categorical":
-            raise ValueError(
-                f"Column {names[j]!r} may only increase or decrease, but its levels have no order: make it "
-                "Column('ordered', levels=[lowest, ..., highest])."
-            )
-    free = _free_levels(actionable, schema, plain.directions)
+    kinds = list(schema.columns.values())
     start, categories = effects.start, effects.categories
-    most = int(np.diff(start).max(initial=1))
-    move = np.full((start[-1], most), np.inf)
+    move = np.full((start[-1], int(np.diff(start).max(initial=1))), np.inf)
     for b, j in enumerate(categories):
         first, count = start[b], start[b + 1] - start[b]
-        steps = np.subtract.outer(np.arange(count), np.arange(count))  # from - to
-        cost = np.zeros((count, count)) if b in effects.bins else kinds[j].moves.copy()
-        if plain.directions[j] == FIXED:
-            cost[steps != 0] = np.inf
-        elif b not in effects.bins and plain.directions[j] != FREE:
-            cost[steps > 0 if plain.directions[j] == UP else steps < 0] = np.inf
-        if j in free:
-            cost[:, ~free[j]] = np.inf
+        cost = np.zeros((count, count)) if b in effects.bins else limits.moves[int(j)].copy()
+        if b in effects.bins and limits.directions[j] == FIXED:
+            cost[~np.eye(count, dtype=bool)] = np.inf
         cost[:, ~effects.known[first : first + count]] = np.inf
         np.fill_diagonal(cost, 0.0)
         move[first : first + count, :count] = cost
-    lower, upper = plain.lower.copy(), plain.upper.copy()
-    for i, column in enumerate(kinds):
-        if column.bounds is not None and plain.directions[i] != FIXED:
-            low, high = column.bounds
-            lower[i] = max(lower[i], -np.inf if low is None else low)
-            upper[i] = min(upper[i], np.inf if high is None else high)
-            if lower[i] > upper[i]:
-                raise ValueError(f"The bounds of {names[i]!r} leave no value that its column in the schema can have.")
-    tied, tied_levels = _ties(actionable, view, plain.directions)
-    held, held_levels = _variants(actionable, view)
-    ways = plain.directions[effects.numbers]
-    order = np.empty(len(names), dtype=np.int64)
+    tied, tied_levels = _ties(limits, view)
+    held, held_levels = _variants(limits, view)
+    ways = limits.directions[effects.numbers]
+    order = np.empty(len(schema), dtype=np.int64)
     order[effects.numbers] = np.arange(len(effects.numbers))
     order[categories] = -1 - np.arange(len(categories))
-    columns = Columns(
+    return Columns(
         np.array([kinds[j].weight for j in effects.numbers], dtype=np.float64),
         np.array([kinds[j].step or 0.0 for j in effects.numbers], dtype=np.float64),
         (ways == FREE) | (ways == UP),
@@ -161,75 +126,38 @@ def limits_of(actionable: Actionable, view: View) -> Limits:
         held,
         held_levels,
     )
-    return Limits(columns, lower, upper, plain.directions)
 
 
-def _free_levels(
-    actionable: Actionable, schema: Schema, directions: npt.NDArray[np.int64]
-) -> dict[int, npt.NDArray[np.bool_]]:
-    """Per column with allowed levels: which they are."""
-    found = {}
-    for name, some in actionable.levels.items():
-        j = position(name, len(schema), schema.names)
-        column = schema[schema.names[j]]
-        if column.is_number:
-            raise ValueError(f"Column {name!r} holds numbers, not levels: use bounds={{{name!r}: (lower, upper)}}.")
-        if directions[j] == FIXED:
-            raise ValueError(f"Column {name!r} is immutable and has allowed levels; an immutable column keeps its own.")
-        if not len(some):
-            raise ValueError(f"levels[{name!r}] is empty: what never changes is immutable.")
-        mask = np.zeros(len(column.levels), dtype=bool)
-        for level in some:
-            try:
-                mask[column.position(level)] = True
-            except ValueError as error:
-                raise ValueError(f"levels[{name!r}]: {error}") from None
-        found[j] = mask
-    return found
-
-
-def _ties(actionable: Actionable, view: View, directions: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-    """Rows over changes that must not be negative."""
-    schema: Schema = view.schema
+def _ties(limits: Limits, view: View) -> tuple[FloatArray, FloatArray]:
+    """Rows over changes that must not be negative; ordered levels count by rank."""
     effects: Effects = view.encode
-    rules = [rule for rule in actionable.rules if isinstance(rule, RisesWith)]
-    numbers, levels = np.zeros((len(rules), len(effects.numbers))), np.zeros((len(rules), effects.start[-1]))
-    for i, rule in enumerate(rules):
-        j, driver = (position(name, len(schema), schema.names) for name in (rule.column, rule.driver))
-        if directions[j] in (FIXED, DOWN) and directions[driver] == UP:
-            raise ValueError(
-                f"{rule} contradicts the rest: {rule.driver!r} may only increase, but {rule.column!r} can never rise. "
-                f"Then {rule.driver!r} is immutable; say so, or free {rule.column!r}."
-            )
-        for where, factor in ((j, 1.0), (driver, -rule.ratio)):
-            column = schema[schema.names[where]]
+    numbers = np.zeros((len(limits.ties), len(effects.numbers)))
+    levels = np.zeros((len(limits.ties), effects.start[-1]))
+    for i, tie in enumerate(limits.ties):
+        for where, factor in ((tie.column, 1.0), (tie.driver, -tie.ratio)):
             if where in effects.numbers:
                 numbers[i, list(effects.numbers).index(where)] = factor
-            elif column.kind == "ordered":
-                b = list(effects.categories).index(where)
-                levels[i, effects.start[b] : effects.start[b + 1]] = factor * np.arange(len(column.levels))
-            else:
-                raise ValueError(f"{rule}: {schema.names[where]!r} has no order, so it neither rises nor falls.")
+                continue
+            b = list(effects.categories).index(where)
+            if b in effects.bins:
+                raise ValueError(f"{view.schema.names[where]!r} is binned, so it cannot rise with another column.")
+            part = slice(effects.start[b], effects.start[b + 1])
+            levels[i, part] = factor * np.arange(effects.start[b + 1] - effects.start[b])
     return numbers, levels
 
 
-def _variants(actionable: Actionable, view: View) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _variants(limits: Limits, view: View) -> tuple[BoolArray, BoolArray]:
     """Every way to hold columns: "if A changes then B stays" is "A stays, or B stays"."""
-    schema: Schema = view.schema
     effects: Effects = view.encode
-    pairs = [
-        tuple(position(name, len(schema), schema.names) for name in (rule.column, rule.stays))
-        for rule in actionable.rules
-        if isinstance(rule, IfChanges)
-    ]
-    variants = sorted({tuple(sorted(set(choice))) for choice in product(*pairs)})
+    variants = sorted({tuple(sorted(set(choice))) for choice in product(*limits.either)})
     variants = [v for v in variants if not any(set(other) < set(v) for other in variants)]
     if len(variants) > MOST_VARIANTS:
         raise ValueError(
-            f"{len(pairs)} rules of IfChanges have {len(variants)} ways to hold columns; at most {MOST_VARIANTS} can "
-            "be searched. Make a column immutable, or use fewer rules."
+            f"{len(limits.either)} rules of IfChanges have {len(variants)} ways to hold columns; at most "
+            f"{MOST_VARIANTS} can be searched. Make a column immutable, or use fewer rules."
         )
-    held = np.array([[j in v for j in range(len(schema))] for v in variants], dtype=bool).reshape(-1, len(schema))
+    width = len(view.schema)
+    held = np.array([[j in v for j in range(width)] for v in variants], dtype=bool).reshape(-1, width)
     return held[:, effects.numbers], held[:, effects.categories]
 
 
@@ -245,8 +173,8 @@ class MixedExplainer(Explainer):
         The cost of a change.
     actionable : Actionable
         What may change.
-    limits : Limits
-        The same, for this table.
+    limits, columns : Limits, Columns
+        The same, for this table and for the search.
     densities : mapping from position of a label to LevelDensity or str, or None
         What counts as plausible.
     margin : float
@@ -259,6 +187,7 @@ class MixedExplainer(Explainer):
     cost: Gower  # type: ignore[assignment]
     actionable: Actionable
     limits: Limits
+    columns: Columns
     densities: dict[int, LevelDensity | str] | None = None
     margin: float = 0.0
     max_nodes: int = 10_000
@@ -319,8 +248,9 @@ class MixedExplainer(Explainer):
 
     def _freed(self, name: str, actionable: Actionable) -> MixedExplainer:
         if name not in self._relaxed:
-            limits = limits_of(actionable, self.view)
-            self._relaxed[name] = replace(self, actionable=actionable, limits=limits)
+            limits = actionable.over(self.view.schema)
+            columns = columns_of(limits, self.view)
+            self._relaxed[name] = replace(self, actionable=actionable, limits=limits, columns=columns)
         return self._relaxed[name]
 
     def _prepare(self, k: int) -> None:
@@ -354,22 +284,12 @@ class MixedExplainer(Explainer):
             confirmed[rows] = self._confirmed(points[rows], k)
             rows = left[confirmed]
             answers.points[rows] = points[confirmed]
-            answers.cost[rows] = self.price(X[rows], points[confirmed])
+            answers.cost[rows] = self.cost.price(X[rows], points[confirmed])
             answers.status[rows] = Status.OPTIMAL
             left = left[reached & ~confirmed]
             if not len(left):
                 break
         return answers
-
-    def price(self, X: FloatArray, points: FloatArray) -> FloatArray:
-        """Cost of changing people into others."""
-        total = np.zeros(len(X))
-        for j, column in enumerate(self.view.schema.columns.values()):
-            if column.is_number:
-                total += column.weight * np.abs(points[:, j] - X[:, j])
-            else:
-                total += column.moves[X[:, j].astype(np.intp), points[:, j].astype(np.intp)]
-        return total
 
     def _split(
         self, X: FloatArray
@@ -456,14 +376,12 @@ class MixedExplainer(Explainer):
             density = Density(np.zeros((0, 0, n)), np.zeros((0, 0)), np.zeros(0), np.zeros(0))
             if self.densities is not None:
                 density = self._density(k).tables(n)
-            self._projectors[k, guard] = MixedProjector(
-                self.limits.columns, self._tables(pieces, guard), density, guard
-            )
+            self._projectors[k, guard] = MixedProjector(self.columns, self._tables(pieces, guard), density, guard)
         return self._projectors[k, guard]
 
     def _tables(self, pieces: list[Piece], guard: float) -> Pieces:
         """Pieces with limits, margin and guard; those in which nobody can be are left out."""
-        effects, weight = self.view.encode, self.limits.columns.weight
+        effects, weight = self.view.encode, self.columns.weight
         n, total = len(effects.numbers), int(effects.start[-1])
         lower, upper = self.limits.lower[effects.numbers], self.limits.upper[effects.numbers]
         lows, highs, allowed, A, E, b, rows = [], [], [], [], [], [], [0]
@@ -483,7 +401,7 @@ class MixedExplainer(Explainer):
             b.append(piece.b + self.margin * np.abs(piece.A / weight).max(axis=1, initial=0.0))
             rows.append(rows[-1] + len(piece.b))
         return make_pieces(
-            self.limits.columns,
+            self.columns,
             np.array(lows, dtype=np.float64).reshape(len(lows), n),
             np.array(highs, dtype=np.float64).reshape(len(lows), n),
             np.array(allowed, dtype=bool).reshape(len(lows), total),
@@ -516,28 +434,9 @@ def explainer(
     view = table_view(model, X, schema)
     if len(view.classes) < 2:
         raise ValueError(f"The model knows one label only ({view.classes[0]!r}): there is nothing to change to.")
-    view = replace(view, reader=replace(view.reader, schema=_weighed(view.schema, cost)))
+    view = replace(view, reader=replace(view.reader, schema=weighed(view.schema, cost)))
     allowed = Actionable() if actionable is None else actionable
     densities = None if density is None else level_densities(density, view, X, y)
-    limits = limits_of(allowed, view)
-    return MixedExplainer(view, Gower(view.schema), allowed, limits, densities, margin, max_nodes)
-
-
-def _weighed(schema: Schema, cost: Cost | str) -> Schema:
-    """The schema with the weights of a cost, if it has any."""
-    if cost == "l1":
-        return schema
-    if isinstance(cost, L1):
-        if cost.weights is None:
-            return schema
-        if cost.names is None and len(cost.weights) != len(schema):
-            raise ValueError(f"The cost has {len(cost.weights)} weights, the table has {len(schema)} columns.")
-        names = schema.names if cost.names is None else cost.names
-        strange = [name for name in names if name not in schema.columns]
-        if strange:
-            raise ValueError(f"The cost has a weight for {strange[0]!r}, which is not a column of the table.")
-        return schema.weighted(dict(zip(names, cost.weights.tolist(), strict=True)))
-    raise ValueError(
-        'With levels and steps the cost is a sum over columns: cost="l1" with the weights of the schema, or '
-        f"L1(weights=...); got {cost!r}."
-    )
+    limits = allowed.over(view.schema)
+    columns = columns_of(limits, view)
+    return MixedExplainer(view, Gower(view.schema), allowed, limits, columns, densities, margin, max_nodes)

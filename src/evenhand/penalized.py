@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import optimize
 
-from evenhand.costs import Cost, fitting
-from evenhand.descent import descend
+from evenhand.costs import Cost, Gower, as_cost, fitting, spent, weighed
 from evenhand.explainer import Answers, Explainer, unanswered
+from evenhand.local import Search, worth_trying
 from evenhand.models import View, blackbox
 from evenhand.status import Status
 from evenhand.table.limits import FIXED, Actionable, Limits
+from evenhand.table.people import is_frame
+from evenhand.table.schema import Schema, as_frame
 from evenhand.types import FloatArray
 
 Loss = Callable[[FloatArray, int], FloatArray]
@@ -58,7 +60,7 @@ class PenalizedExplainer(Explainer):
     """A fitted :class:`Penalized`."""
 
     view: View
-    cost: Cost
+    cost: Any  # Cost or Gower
     limits: Limits
     scores: Callable[[FloatArray], FloatArray]
     loss: Loss
@@ -69,35 +71,39 @@ class PenalizedExplainer(Explainer):
     people: FloatArray = field(repr=False)
     own_labels: npt.NDArray[np.int64] = field(repr=False)
     spread: FloatArray = field(repr=False)
+    _searches: dict[int, Search] = field(default_factory=dict, init=False, repr=False)
     threads: ClassVar[bool] = False  # scipy hides warnings of its own in a way that threads undo
+    quick: ClassVar[bool] = False  # a model is asked about many people as fast as about one
 
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:  # noqa: ARG002 - nothing to prune with
         answers = unanswered(X, np.full(len(X), k))
         answers.floor[:] = 0.0  # a local search proves nothing
-        answers.status[:] = Status.MISSING
-        descended = self._descended(X, k) if self.optimizer == "descent" else np.full(X.shape, np.nan)
-        for row, x in enumerate(X):
-            point = self._search(x, k) if np.isnan(descended[row, 0]) else descended[row]
-            if point is not None:
-                answers.points[row] = point
-                answers.cost[row] = self.cost(point[None], x[None])[0]
-                answers.status[row] = Status.LOCAL
+        points = self._proposer(k).best(X)
+        if self.optimizer != "descent":
+            points = np.array([self._better(x, k, point) for x, point in zip(X, points, strict=True)])
+        there = ~np.isnan(points[:, 0])
+        answers.points[:] = points
+        answers.cost[there] = spent(self.cost, X[there], points[there])
+        answers.status[:] = np.where(there, Status.LOCAL, Status.MISSING)
         return answers
 
-    def _descended(self, X: FloatArray, k: int) -> FloatArray:
-        """Points for all people at once; NaN where no training point of the label can be begun from."""
-        starts = np.full((len(X), self.restarts, X.shape[1]), np.nan)
-        for row, x in enumerate(X):
-            some = self._starts(x, k)
-            if len(some):
-                starts[row] = some[np.arange(self.restarts) % len(some)]
-        known = np.flatnonzero(~np.isnan(starts).any(axis=(1, 2)))
-        found = np.full(X.shape, np.nan)
-        if self.restarts and len(known):
-            found[known] = descend(
-                X[known], starts[known], lambda points: self._confirmed(points, k), self.cost, self.limits.snap
+    def _proposer(self, k: int) -> Search:
+        """The search that asks for predictions only, for all people at once."""
+        if k not in self._searches:
+            schema = self.view.schema
+            known = self.people[(self.own_labels == k) & (self.restarts > 0)]
+            values = worth_trying(known, schema.number, [len(c.levels) for c in schema.columns.values()])
+            self._searches[k] = Search(
+                partial(self._confirmed, k=k), partial(spent, self.cost), self.limits, schema.number, known, values
             )
-        return found
+        return self._searches[k]
+
+    def _better(self, x: FloatArray, k: int, known: FloatArray) -> FloatArray:
+        """The cheaper of a known point and what the optimizer finds for one person; NaN without either."""
+        found = self._search(x, k)
+        if found is None:
+            return known
+        return known if self.cost(known[None], x[None])[0] <= self.cost(found[None], x[None])[0] else found
 
     def _search(self, x: FloatArray, k: int) -> FloatArray | None:
         """The cheapest valid point that was found for one person."""
@@ -177,9 +183,10 @@ class PenalizedExplainer(Explainer):
 
         def price(points: FloatArray) -> FloatArray:
             """The cost; an l1 cost without its kinks, at which a line search would get stuck."""
-            if self.cost.order == 2 or self.optimizer != "bfgs":
-                return self.cost(points, x[None])
-            weights = 1.0 / self.cost.frame(len(x), np.arange(len(x)))
+            norm = as_cost(self.cost)
+            if norm.order == 2 or self.optimizer != "bfgs":
+                return norm(points, x[None])
+            weights = 1.0 / norm.frame(len(x), np.arange(len(x)))
             total: FloatArray = np.sqrt((points - x) ** 2 + (SMOOTH * self.spread) ** 2) @ weights
             return total
 
@@ -217,9 +224,10 @@ class Penalized:
     """Counterfactuals of any model: minimise loss(model(x'), target) + strength * cost(x, x').
 
     Where the library has no region for a model (forests, boosting, neural networks, kernel machines), this finds
-    counterfactuals by local search.  They are valid, and lie on the decision boundary, but a cheaper one may exist:
-    their status is "local".  The search asks the model hundreds to thousands of times for each person and label, which
-    takes about half a second for a logistic regression of four features, and several for a forest: measure few people.
+    counterfactuals by local search, on tables of numbers and on raw tables with levels, whole numbers and missing
+    values, through the user's own pipeline.  They are valid, but a cheaper one may exist: their status is "local".
+    None is dearer than the nearest person of the training data who has the target and whom the limits admit.  The
+    search asks the model one to three thousand times for each person and label, many people at a time.
 
     Parameters
     ----------
@@ -232,15 +240,20 @@ class Penalized:
     strength : float or "auto"
         Weight of the cost; "auto" looks for the largest that still yields the target, by bisection.
     optimizer : {"auto", "bfgs", "nelder-mead", "descent"}
-        "auto" is BFGS where the loss reacts to small changes, and Nelder-Mead where it is piecewise constant.
-        "descent" uses no loss: it walks from training points of the target towards the person, column by column, for
-        all people at once, which takes milliseconds per person; where it has no point to begin from, Nelder-Mead.
+        "descent" uses no loss: it walks from training points of the target towards the person, column by column, and
+        exchanges columns, for all people at once.  "bfgs" and "nelder-mead" minimise the loss as well, person by
+        person, in tables of numbers; the cheaper answer counts.  "auto" is BFGS where the loss reacts to small changes
+        of numbers, and "descent" everywhere else.
     restarts : int
-        Training points of the target class, nearest first, to start from, besides the person itself.
+        Training points of the target class, nearest first, that "bfgs" and "nelder-mead" start from, besides the person
+        itself; with 0 nothing is taken from the data.
     gradient : callable, optional
         ``gradient(X, k)`` of the loss, of shape (n, n_features); by differences if left out.
     actionable : Actionable, optional
-        What a person can change.
+        What a person can change, in all its parts.
+    schema : Schema, optional
+        What the columns are.  Inferred from a DataFrame that holds anything but plain numbers: levels stay levels,
+        whole numbers stay whole, and the cost is Gower's.
 
     Examples
     --------
@@ -259,6 +272,7 @@ class Penalized:
     restarts: int = 3
     gradient: Callable[[FloatArray, int], FloatArray] | None = None
     actionable: Actionable | None = None
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.loss) and self.loss not in ("auto", *LOSSES):
@@ -277,39 +291,58 @@ class Penalized:
         """Prepare explanations of a fitted model; `X` (n, n_features) is training data to start from."""
         if X is None:
             raise ValueError("Penalized needs training data to start its searches from: fit(model, X).")
-        seen = blackbox(model, X)
+        seen, cost, limits = searched(model, X, self.schema, self.cost, self.actionable)
         if len(seen.classes) < 2:
             raise ValueError(f"The model knows one label only ({seen.classes[0]!r}): there is nothing to change to.")
         table = seen.read(X)
         table = table[np.isfinite(table).all(axis=1)]
         if not len(table):
             raise ValueError("Penalized needs at least one row of training data without missing values.")
-        names = seen.feature_names
-        if names is None and isinstance(X, pd.DataFrame):
-            names = tuple(X.columns)
-        limits = (Actionable() if self.actionable is None else self.actionable).limits(seen.n_features, names)
         spread = table.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
+        smooth = seen.reader.plain and self.optimizer != "descent"
         scores, kind = _scores(seen, table)
         loss = self.loss if callable(self.loss) else LOSSES[kind if self.loss == "auto" else self.loss]
-        _check_shapes(scores(table[:2]), loss, self.gradient, table[:2])
         optimizer: str = self.optimizer
-        if optimizer == "auto":
-            optimizer = "bfgs" if self.gradient is not None or _reacts(scores, loss, table, spread) else "nelder-mead"
+        if smooth:
+            _check_shapes(scores(table[:2]), loss, self.gradient, table[:2])
+            if optimizer == "auto":
+                steep = self.gradient is not None or _reacts(scores, loss, table, spread)
+                optimizer = "bfgs" if steep else "descent"
+        elif optimizer in ("bfgs", "nelder-mead"):
+            raise ValueError(
+                f'optimizer="{optimizer}" follows numbers, and this table has levels or whole numbers: use "descent", '
+                "or schema=Schema.numbers(X) if all columns may take any value."
+            )
         return PenalizedExplainer(
             seen,
-            fitting(self.cost, seen.n_features, names),
+            cost,
             limits,
             scores,
             loss,
             None if self.strength == "auto" else float(self.strength),
-            optimizer,
+            optimizer if smooth else "descent",
             int(self.restarts),
             self.gradient,
             table,
-            seen.positions(seen.predict(table)),
+            seen.decide(table),
             spread,
         )
+
+
+def searched(
+    model: Any, X: Any, schema: Schema | None, cost: Cost | str, actionable: Actionable | None
+) -> tuple[View, Cost | Gower, Limits]:
+    """A model that is only asked, with the cost and the limits of its table."""
+    seen = blackbox(model, X, schema)
+    allowed = Actionable() if actionable is None else actionable
+    if not seen.reader.plain:
+        weights = weighed(seen.schema, cost)
+        seen = replace(seen, reader=replace(seen.reader, schema=weights))
+        return seen, Gower(weights), allowed.over(weights)
+    names = seen.feature_names or (tuple(as_frame(X).columns) if is_frame(X) else None)
+    limits = allowed.plain().limits(seen.n_features, names)
+    return seen, fitting(cost, seen.n_features, names), limits
 
 
 def _scores(seen: View, people: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], str]:

@@ -108,7 +108,7 @@ def pair_section(
         differ = [
             [
                 names[j],
-                *((None, None) if redact else both(value(j, x[j]), value(j, y[j]))),
+                *((None, None) if redact else both(value(int(j), x[j]), value(int(j), y[j]))),
             ]
             for j in np.flatnonzero(x != y)
         ]

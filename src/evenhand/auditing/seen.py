@@ -51,13 +51,6 @@ def _seen(model: Any, sample: pd.DataFrame, named: bool) -> tuple[View, bool]:
     try:
         return (table_view(model, sample) if has_encoders(model) else view(model)), True
     except TypeError:
-        strange = [str(name) for name, kind in sample.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
-        if strange:
-            raise AuditError(
-                f"{type(model).__name__} has no decision region, so it has to be searched, which takes numbers; "
-                f"the column {strange[0]!r} is none. Put an encoder (OneHotEncoder, OrdinalEncoder) into a Pipeline "
-                "that ends in a linear model or a decision tree, or pass encoded columns."
-            ) from None
         return blackbox(model, sample if named else sample.to_numpy()), False
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.options import Options
-from evenhand.costs import L1, L2, Distance, fitting
+from evenhand.costs import L1, L2, Distance, Gower, fitting, weighed
 from evenhand.explainer import Explainer
 from evenhand.methods import Closest, Plausible
 from evenhand.models import View
@@ -167,7 +167,7 @@ def _fitted(
             "None of the perturbations changes anything in this table: name another one. " + " ".join(more)
         )
     distance: Distance = (
-        free.cost if free and not seen.reader.plain else fitting(cost, seen.n_features, seen.feature_names)
+        fitting(cost, seen.n_features, seen.feature_names) if schema is None else Gower(weighed(schema, cost))
     )
     unit = "SD" if options.cost in ("l1", "l2") else "units of the cost"
     return Setup(seen, explainers, free, distance, noises, described, unavailable, exact, unit, notes)
@@ -224,7 +224,7 @@ def _method(name: str, cost: Any, schema: Schema | None, actionable: Actionable 
     if name == "plausible":
         return Plausible(density=options.density, cost=cost, actionable=actionable, schema=schema)
     if name == "penalized":
-        return Penalized(cost=cost, actionable=actionable, optimizer="descent")
+        return Penalized(cost=cost, actionable=actionable, optimizer="descent", schema=schema)
     # Only an l2 cost lets nobody's explanation move further than they do.
     steady_cost = (
         L2(weights=np.asarray(cost.weights) ** 2) if isinstance(cost, L1) and cost.weights is not None else cost

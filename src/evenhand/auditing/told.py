@@ -154,8 +154,8 @@ def nearest_variation(
     """The least change of person `i` that is told to change something else.
 
     Starts from the nearest of the variations that were drawn, takes back every column that does not matter, and
-    then as much of the others as leaves the answer another one.  If all variations are told the same, the one
-    whose answer moved furthest in relation to itself.
+    then as much of the others as leaves the answer another one, if the method is quick enough.  If all variations are
+    told the same, the one whose answer moved furthest in relation to itself.
     """
     view = explainer.view
     usable = np.flatnonzero(np.isin(varied.status[i], VALID) & ~varied.flipped[i])
@@ -170,6 +170,8 @@ def nearest_variation(
         return Nearest(people[k], points[k], differs=False)
     k = int(others[np.argmin(away[others])])
     found = Nearest(people[k], points[k], differs=True)
+    if not explainer.quick:
+        return found
     own = int(view.decide(x[None])[0])
 
     def still(person: FloatArray) -> Nearest | None:

@@ -13,8 +13,8 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.sets import Affine, Region
-from evenhand.table.people import Reader
-from evenhand.table.schema import Schema
+from evenhand.table.people import Reader, is_frame
+from evenhand.table.schema import Schema, as_frame
 from evenhand.types import BoolArray, FloatArray, IntArray
 
 SUPPORTED = (
@@ -121,7 +121,7 @@ class View:
         return int(found[0])
 
 
-def blackbox(model: Any, X: Any = None) -> View:
+def blackbox(model: Any, X: Any = None, schema: Schema | None = None) -> View:
     """Any fitted model with a ``predict``; what it does not say of itself is learned from a table.
 
     Parameters
@@ -130,6 +130,8 @@ def blackbox(model: Any, X: Any = None) -> View:
         If it has ``classes_``, ``n_features_in_`` and ``feature_names_in_``, they are used.
     X : table, optional
         People in the model's raw inputs.
+    schema : Schema, optional
+        What its columns are; inferred for a DataFrame that holds anything but plain numbers.
     """
     if not callable(getattr(model, "predict", None)):
         raise TypeError(
@@ -154,7 +156,45 @@ def blackbox(model: Any, X: Any = None) -> View:
     names = getattr(model, "feature_names_in_", None)
     if names is None and isinstance(X, pd.DataFrame) and not hasattr(model, "n_features_in_"):
         names = X.columns  # a model that says nothing of itself gets tables like the one that it was shown
-    return View(model, np.asarray(labels), number_reader(int(width), names))
+    named = None if names is None else list(names)
+    reader = number_reader(int(width), named) if not is_frame(X) else frame_reader(as_frame(X), named, schema)
+    return View(model, np.asarray(labels), reader)
+
+
+def frame_reader(frame: pd.DataFrame, names: list[str] | None, schema: Schema | None = None) -> Reader:
+    """Reads tables like a frame: as plain numbers if it holds nothing else, and by its schema otherwise.
+
+    Missing numbers that the model takes as they are stand at the middle of their column.
+    """
+    if names is not None:
+        lost = [name for name in names if name not in frame.columns]
+        if lost:
+            raise ValueError(f"The table has no column {lost[0]!r}, with which the model was fitted.")
+        frame = frame[names]
+    known = Schema.infer(frame) if schema is None else schema.following(frame)
+    gaps = {str(name) for name in frame.columns if known[name].is_number and frame[name].isna().any()}
+    if known.continuous and not gaps and (schema is None or known.unweighted):
+        return number_reader(frame.shape[1], names)
+    fill = np.full(len(known), np.nan)
+    for j, name in enumerate(known.names):
+        if name in gaps:
+            # Next to the median: no number of the table is mistaken for a missing one.
+            middle = float(np.nanmedian(frame[name].to_numpy(dtype=np.float64, na_value=np.nan)))
+            fill[j] = np.nextafter(middle, np.inf) if np.isfinite(middle) else 0.0
+    return Reader(
+        known,
+        named=names is not None,
+        fill=fill,
+        unfilled=tuple(sorted(gaps)),
+        like=frame.iloc[:0],
+        gaps={name: gap(frame[name]) for name, column in known.columns.items() if None in column.levels},
+    )
+
+
+def gap(values: pd.Series[Any]) -> Any:
+    """How a column of objects says that nothing is known; NaN for other types."""
+    missing = values[values.isna()]
+    return missing.iloc[0] if values.dtype == object and len(missing) else np.nan
 
 
 @singledispatch

@@ -19,7 +19,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, TargetEncoder
 
 from evenhand.models.affine import SUPPORTED_STEPS, affine
-from evenhand.models.base import View, check_fitted, view
+from evenhand.models.base import View, check_fitted, gap, view
 from evenhand.models.effects import Effects
 from evenhand.models.pipeline import seen_by
 from evenhand.table.column import Column
@@ -78,18 +78,11 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
         named = [n for n, (step, _, _) in first.items() if isinstance(step, NAMING) and _is_number(frame[n])]
         schema = Schema.infer(frame, levels=[n for n in named if not set(frame[n].dropna().unique()) <= {0, 1}])
     else:
-        absent = [name for name in schema.names if name not in frame.columns]
-        if absent:
-            raise ValueError(
-                f"The schema names the column {absent[0]!r}, which the table does not have; it has "
-                f"{', '.join(map(str, frame.columns))}."
-            )
-        schema.check(frame)
-        schema = Schema({name: schema[name] for name in frame.columns})
+        schema = schema.following(frame)
     if not len(frame):
         raise ValueError("The table has no rows: what columns do cannot be learned from it.")
     fill = np.array([_filled(first.get(name)) for name in schema.names])
-    gaps = {name: _gap(frame[name]) for name, column in schema.columns.items() if None in column.levels}
+    gaps = {name: gap(frame[name]) for name, column in schema.columns.items() if None in column.levels}
     reader = Reader(schema, named=fitted_with is not None, fill=fill, like=frame.iloc[:0], gaps=gaps)
 
     def image(codes: FloatArray) -> FloatArray:
@@ -103,12 +96,6 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
 
     effects = _learned(image, reader, frame, first)
     return View(model, last.classes, replace(reader, known=effects.refused(schema)), effects, last.latent)
-
-
-def _gap(values: pd.Series[Any]) -> Any:
-    """How a column of objects says that nothing is known; NaN for other types."""
-    missing = values[values.isna()]
-    return missing.iloc[0] if values.dtype == object and len(missing) else np.nan
 
 
 def _inside(model: Any) -> Any:

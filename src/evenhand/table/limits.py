@@ -3,36 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.types import FloatArray
+from evenhand.table.column import Column
+from evenhand.table.schema import Schema
+from evenhand.types import BoolArray, FloatArray, IntArray
 
 ColumnName = Hashable
 FIXED, FREE, UP, DOWN = 0, 1, 2, 3
 
 
+class Tie(NamedTuple):
+    """A column that rises at least `ratio` times as much as another: positions of both."""
+
+    column: int
+    driver: int
+    ratio: float
+
+
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """An :class:`Actionable` for one table: a direction and an interval per column."""
+    """An :class:`Actionable` for one table.
 
-    directions: npt.NDArray[np.int64]
+    Attributes
+    ----------
+    directions, lower, upper : arrays of shape (n_columns,)
+        A direction and an interval per column.
+    step : array of shape (n_columns,), optional
+        A number moves by whole multiples of it; 0 where it may take any value.
+    moves : mapping from position to array of shape (n_levels, n_levels)
+        What a change of level costs, infinite where it is not allowed.
+    ties : tuple of Tie
+    either : tuple of (column, stays)
+        One of the two stays as it is.
+    """
+
+    directions: IntArray
     lower: FloatArray
     upper: FloatArray
+    step: FloatArray | None = None
+    moves: Mapping[int, FloatArray] = field(default_factory=dict)
+    ties: tuple[Tie, ...] = ()
+    either: tuple[tuple[int, int], ...] = ()
 
     @property
     def any(self) -> bool:
         """Whether anything is limited at all."""
-        return bool((self.directions != FREE).any() or np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+        numbers = (self.directions != FREE).any() or np.isfinite(self.lower).any() or np.isfinite(self.upper).any()
+        return bool(numbers or self.moves or self.ties or self.either or (self.step is not None and self.step.any()))
 
     def snap(self, points: FloatArray, factual: FloatArray) -> FloatArray:
-        """Undo rounding: a column that may only grow is not smaller by one part in 10^16 either."""
+        """The nearest that may be to some points: back into what each column may become, whole steps from the person.
+
+        It also undoes rounding: a column that may only grow is not smaller by one part in 10^16 either.
+        """
         points = np.where(self.directions == UP, np.maximum(points, factual), points)
         points = np.where(self.directions == DOWN, np.minimum(points, factual), points)
-        return np.where(self.directions == FIXED, factual, np.clip(points, self.lower, self.upper))
+        points = np.where(self.directions == FIXED, factual, np.clip(points, self.lower, self.upper))
+        if self.step is not None and self.step.any():
+            points = self._in_steps(points, factual)
+        for j, cost in self.moves.items():
+            before, after = factual[..., j].astype(np.intp), points[..., j].astype(np.intp)
+            points[..., j] = np.where(np.isfinite(cost[before, after]), after, before)
+        for column, driver, _ in self.ties:
+            broken = ~self._tied(points, factual, column, driver)
+            for j in (column, driver):
+                points[..., j] = np.where(broken, factual[..., j], points[..., j])
+        for column, stays in self.either:
+            moved = points[..., column] != factual[..., column]
+            points[..., stays] = np.where(moved, factual[..., stays], points[..., stays])
+        return points
+
+    def _in_steps(self, points: FloatArray, factual: FloatArray) -> FloatArray:
+        assert self.step is not None
+        unit = np.where(self.step > 0, self.step, 1.0)
+        count = np.rint((points - factual) / unit)
+        count = np.minimum(count, np.floor((self.upper - factual) / unit + 1e-9))
+        count = np.maximum(count, np.ceil((self.lower - factual) / unit - 1e-9))
+        return np.where((self.step > 0) & (self.directions != FIXED), factual + count * unit, points)
+
+    def _tied(self, points: FloatArray, factual: FloatArray, column: int, driver: int) -> BoolArray:
+        ratio = next(tie.ratio for tie in self.ties if (tie.column, tie.driver) == (column, driver))
+        rises, wanted = ((points - factual)[..., j] for j in (column, driver))
+        room = 1e-9 * (1.0 + np.abs(rises) + np.abs(ratio * wanted))
+        return np.asarray(rises >= ratio * wanted - room)
+
+    def admits(self, points: FloatArray, factual: FloatArray) -> BoolArray:
+        """Which points people may become."""
+        fixed = self.directions == FIXED
+        good = np.where(fixed, points == factual, (points >= self.lower) & (points <= self.upper))
+        good &= np.where(self.directions == UP, points >= factual, True)
+        good &= np.where(self.directions == DOWN, points <= factual, True)
+        if self.step is not None and self.step.any():
+            unit = np.where(self.step > 0, self.step, 1.0)
+            count = (points - factual) / unit
+            good &= (self.step == 0) | (np.abs(count - np.rint(count)) <= 1e-9 * (1.0 + np.abs(count)))
+        found = good.all(axis=-1)
+        for j, cost in self.moves.items():
+            found &= np.isfinite(cost[factual[..., j].astype(np.intp), points[..., j].astype(np.intp)])
+        for column, driver, _ in self.ties:
+            found &= self._tied(points, factual, column, driver)
+        for column, stays in self.either:
+            found &= (points[..., column] == factual[..., column]) | (points[..., stays] == factual[..., stays])
+        return np.asarray(found)
 
 
 @dataclass(frozen=True)
@@ -150,12 +226,92 @@ class Actionable:
                 raise ValueError(f"Column {column!r} is immutable and has bounds; an immutable column keeps its value.")
         return Limits(directions, lower, upper)
 
+    def over(self, schema: Schema) -> Limits:
+        """What may change in a table with a schema: levels, steps and bounds of its columns, and rules, as well."""
+        names = schema.names
+        plain = replace(self, levels={}, rules=()).limits(len(schema), names)
+        directions, columns = plain.directions, list(schema.columns.values())
+        lower, upper = plain.lower.copy(), plain.upper.copy()
+        for j, column in enumerate(columns):
+            if not column.is_number and (np.isfinite(lower[j]) or np.isfinite(upper[j])):
+                raise ValueError(f"Column {names[j]!r} has levels, not bounds: use levels={{{names[j]!r}: [...]}}.")
+            if directions[j] in (UP, DOWN) and column.kind == "categorical":
+                raise ValueError(
+                    f"Column {names[j]!r} may only increase or decrease, but its levels have no order: make it "
+                    "Column('ordered', levels=[lowest, ..., highest])."
+                )
+            if column.bounds is not None and directions[j] != FIXED:
+                low, high = column.bounds
+                lower[j] = max(lower[j], -np.inf if low is None else low)
+                upper[j] = min(upper[j], np.inf if high is None else high)
+                if lower[j] > upper[j]:
+                    raise ValueError(
+                        f"The bounds of {names[j]!r} leave no value that its column in the schema can have."
+                    )
+        free = self._free_levels(schema, directions)
+        moves = {j: _moves(c, int(directions[j]), free.get(j)) for j, c in enumerate(columns) if not c.is_number}
+        step = np.array([column.step or 0.0 for column in columns])
+        ties = tuple(self._tie(rule, schema, directions) for rule in self.rules if isinstance(rule, RisesWith))
+        either = tuple(
+            (position(rule.column, len(schema), names), position(rule.stays, len(schema), names))
+            for rule in self.rules
+            if isinstance(rule, IfChanges)
+        )
+        return Limits(directions, lower, upper, step, moves, ties, either)
+
+    def _free_levels(self, schema: Schema, directions: IntArray) -> dict[int, BoolArray]:
+        """Per column with allowed levels: which they are."""
+        found = {}
+        for name, some in self.levels.items():
+            j = position(name, len(schema), schema.names)
+            column = schema.column(j)
+            if column.is_number:
+                raise ValueError(f"Column {name!r} holds numbers, not levels: use bounds={{{name!r}: (lower, upper)}}.")
+            if directions[j] == FIXED:
+                raise ValueError(
+                    f"Column {name!r} is immutable and has allowed levels; an immutable column keeps its own."
+                )
+            if not len(some):
+                raise ValueError(f"levels[{name!r}] is empty: what never changes is immutable.")
+            mask = np.zeros(len(column.levels), dtype=bool)
+            for level in some:
+                try:
+                    mask[column.position(level)] = True
+                except ValueError as error:
+                    raise ValueError(f"levels[{name!r}]: {error}") from None
+            found[j] = mask
+        return found
+
+    def _tie(self, rule: RisesWith, schema: Schema, directions: IntArray) -> Tie:
+        j, driver = (position(name, len(schema), schema.names) for name in (rule.column, rule.driver))
+        if directions[j] in (FIXED, DOWN) and directions[driver] == UP:
+            raise ValueError(
+                f"{rule} contradicts the rest: {rule.driver!r} may only increase, but {rule.column!r} can never rise. "
+                f"Then {rule.driver!r} is immutable; say so, or free {rule.column!r}."
+            )
+        for where in (j, driver):
+            if not (schema.column(where).is_number or schema.column(where).kind == "ordered"):
+                raise ValueError(f"{rule}: {schema.names[where]!r} has no order, so it neither rises nor falls.")
+        return Tie(j, driver, rule.ratio)
+
     def plain(self) -> Actionable:
         """The same without levels and rules, which only a table with a schema can have."""
         if self.levels or self.rules:
             what = "levels" if self.levels else "rules"
             raise ValueError(f"Actionable({what}=...) needs to know the columns: pass schema=Schema.infer(X) as well.")
         return self
+
+
+def _moves(column: Column, direction: int, free: BoolArray | None) -> FloatArray:
+    """What changes of level cost, infinite where they are not allowed."""
+    cost = column.moves.copy()
+    steps = np.subtract.outer(np.arange(len(cost)), np.arange(len(cost)))  # from - to
+    if direction != FREE:
+        cost[steps != 0 if direction == FIXED else steps > 0 if direction == UP else steps < 0] = np.inf
+    if free is not None:
+        cost[:, ~free] = np.inf
+    np.fill_diagonal(cost, 0.0)
+    return cost
 
 
 def _interval(column: ColumnName, interval: Any) -> tuple[float, float]:

@@ -130,6 +130,11 @@ class Schema:
         """Whether all columns are numbers that may take any value."""
         return all(column.kind == "numeric" and not (column.step or column.bounds) for column in self.columns.values())
 
+    @property
+    def unweighted(self) -> bool:
+        """Whether a unit of every column costs the same."""
+        return all(column.weight == 1.0 for column in self.columns.values())
+
     def column(self, j: int) -> Column:
         """The column at a position."""
         return self.columns[self.names[j]]
@@ -179,6 +184,17 @@ class Schema:
                 f"The table's columns are not the model's. Missing: {', '.join(map(str, missing)) or 'none'}. "
                 f"Unknown: {', '.join(extra) or 'none'}. The model takes: {', '.join(map(str, self.columns))}."
             )
+
+    def following(self, frame: pd.DataFrame) -> Schema:
+        """The same in the order of a table's columns, which must be those of the schema."""
+        absent = [name for name in self.names if name not in frame.columns]
+        if absent:
+            raise ValueError(
+                f"The schema names the column {absent[0]!r}, which the table does not have; it has "
+                f"{', '.join(map(str, frame.columns))}."
+            )
+        self.check(frame)
+        return Schema({name: self[name] for name in frame.columns})
 
     def complaint(self, row: pd.Series[Any]) -> str:
         """What is wrong with a person: the first value that its column cannot have."""
