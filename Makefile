@@ -56,6 +56,7 @@ bench: .venv/.installed-dev
 	$(PY) bench/bench.py
 	$(PY) bench/robustness.py
 	$(PY) bench/mixed.py
+	$(PY) bench/search.py
 	$(PY) bench/paper.py
 	$(PY) bench/audit.py
 

@@ -15,7 +15,6 @@ import os
 os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import argparse
-import importlib.util
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +30,8 @@ import pandas as pd
 import scipy.optimize
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import dice
 
 import mixed_oracles
 import mixed_tables
@@ -232,67 +233,18 @@ def _line(row: Row) -> str:
 
 def _dice() -> str:
     """DiCE on the same people and the same pipeline: what it finds, what that costs, and how long it takes."""
-    if importlib.util.find_spec("dice_ml") is None:
+    if not dice.installed():
         return "DiCE: not installed (pip install evenhand[dice])."
-    import dice_ml  # optional
-
     X, y, models = _training(2)
     explain = _explainer("closest", "logistic", 2)
     crowd, _ = mixed_tables.people(200, SEED)
     crowd = crowd[models["logistic"].predict(crowd) != "good"].iloc[:DICE]
     ours = explain.explain(crowd, target="good")
-    numbers = [*mixed_tables.INTEGERS, *mixed_tables.CONTINUOUS]
-    plain = X.astype(dict.fromkeys(mixed_tables.RANKS, str))
-    data = dice_ml.Data(dataframe=plain.assign(label=(y == "good").astype(int)), continuous_features=numbers,
-                        outcome_name="label")  # fmt: skip
-    search = dice_ml.Dice(data, dice_ml.Model(model=_Numbered(models["logistic"]), backend="sklearn"), method="random")
-    began = time.process_time()
-    tables = []
-    for i in range(len(crowd)):
-        person = crowd.iloc[[i]].astype(dict.fromkeys(mixed_tables.RANKS, str))
-        try:
-            result = search.generate_counterfactuals(person, total_CFs=1, desired_class=1, random_seed=0)
-            tables.append(result.cf_examples_list[0].final_cfs_df)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the person has no answer
-            print(f"DiCE, person {i}: {type(error).__name__}: {error}", file=sys.stderr)
-            tables.append(None)
-    seconds = (time.process_time() - began) / len(crowd)
-    costs, valid = _judged(explain.view.schema, models["logistic"], crowd, tables)
-    theirs, least = (
-        float(np.median(part[np.isfinite(part)])) if valid.any() else np.nan for part in (costs, ours.cost)
-    )
+    theirs = dice.run(X, y, models["logistic"], crowd, explain.view.schema, "random")
     return (
-        f"DiCE (random), {len(crowd)} people: {seconds:.2f} s per person, {valid.mean():.0%} valid, "
-        f"median cost {theirs:.3g}; the cheapest change costs {least:.3g}."
+        f"DiCE (random), {len(crowd)} people: {theirs.seconds:.2f} s per person, {theirs.valid.mean():.0%} valid, "
+        f"median cost {theirs.median:.3g}; the cheapest change costs {float(np.median(ours.cost)):.3g}."
     )
-
-
-class _Numbered:
-    """The pipeline with labels 0 and 1, for tables whose ordered levels have become words."""
-
-    def __init__(self, model: Any) -> None:
-        self.model, self.classes_ = model, np.array([0, 1])
-
-    def predict_proba(self, X: pd.DataFrame) -> npt.NDArray[np.float64]:
-        """Probabilities, bad first."""
-        return np.asarray(self.model.predict_proba(X))
-
-    def predict(self, X: pd.DataFrame) -> npt.NDArray[np.int64]:
-        """Labels as numbers."""
-        return np.asarray((self.model.predict(X) == "good").astype(np.int64))
-
-
-def _judged(
-    schema: Any, model: Any, crowd: pd.DataFrame, tables: list[pd.DataFrame | None]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Cost by our schema, and whether the pipeline says "good"; no answer costs NaN."""
-    costs, valid = np.full(len(crowd), np.nan), np.zeros(len(crowd), dtype=bool)
-    for i, table in enumerate(tables):
-        if table is not None and len(table):
-            after = table[list(crowd.columns)].iloc[[0]].astype(crowd.dtypes.to_dict())
-            costs[i] = mixed_oracles.changed_cost(schema, crowd.iloc[[i]], after)[0]
-            valid[i] = model.predict(after)[0] == "good"
-    return costs, valid
 
 
 def _verdict(met: bool) -> str:

@@ -141,7 +141,9 @@ def _fitted(
     actionable = _by_position(options.actionable, seen, list(sample.columns))
     for i, (name, method) in enumerate(methods.items()):
         try:
-            built = _method(method, cost, schema, actionable, options) if isinstance(method, str) else method
+            # All methods see the same columns: a search would take whole numbers for steps by itself.
+            columns = seen.schema if schema is None and method == "penalized" else schema
+            built = _method(method, cost, columns, actionable, options) if isinstance(method, str) else method
             explainer = built.fit(model, part, labels)
             if exact:  # compiles what workers will need, and finds classes without a density
                 for label in _aims(seen, options.target):
