@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -286,3 +287,64 @@ def test_a_linear_model_is_searched_nearly_as_well_as_it_is_solved() -> None:
     ratio = found.cost / exact.cost
     assert (ratio >= 1 - 1e-6).all()
     assert np.median(ratio) < 1.3
+
+
+def test_missing_is_nobodys_goal() -> None:
+    """The label says whether a number is missing, so there is no advice that leads to it."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200)})
+    X.loc[::2, "a"] = np.nan
+    fitted = HistGradientBoostingClassifier(max_iter=10).fit(X, X["a"].isna())
+    found = Penalized().fit(fitted, X).explain(X[~X["a"].isna()].iloc[:20], target=True)
+    assert (found.status == Status.MISSING).all()
+    back = Penalized().fit(fitted, X).explain(X[X["a"].isna()].iloc[:20], target=False)
+    assert back.valid.all()
+    assert not fitted.predict(back.counterfactual).any()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_whole_numbers_with_gaps_stay_whole(library: str) -> None:
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": pd.array(rng.integers(0, 12, 200), dtype="Int64"), "b": rng.normal(size=200)})
+    X.loc[::7, "a"] = pd.NA
+    y = X["a"].fillna(3).astype(float) + X["b"] > 7
+    fitted = HistGradientBoostingClassifier(max_iter=20).fit(X, y)
+    asked: Any = X[~fitted.predict(X)].iloc[:30]
+    table: Any = X
+    if library == "polars":
+        table, asked = (polars.from_pandas(part) for part in (X, asked))
+    found = Penalized().fit(fitted, table).explain(asked, target=True)
+    assert found.valid.all()
+    told = found.counterfactual
+    assert str(told["a"].dtype) == "Int64"  # both libraries call it so
+    assert fitted.predict(told if library == "pandas" else told.to_pandas()).all()
+
+
+def test_integer_names_and_gaps() -> None:
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(rng.normal(size=(100, 2)))
+    X.iloc[::5, 1] = np.nan
+    fitted = HistGradientBoostingClassifier(max_iter=10).fit(X.to_numpy(), X[0] > 0)
+    found = Penalized().fit(fitted, X).explain(X[X[0] < -0.5].iloc[:5], target=True)
+    assert found.valid.all()
+    assert fitted.predict(found.counterfactual.to_numpy()).all()
+    as_array = Penalized().fit(fitted, X).explain(X[X[0] < -0.5].iloc[:5].to_numpy(), target=True)
+    np.testing.assert_array_equal(as_array.counterfactual, found.counterfactual.to_numpy())
+
+
+def test_limits_that_contradict_a_person_have_no_answer() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 2))
+    fitted = LogisticRegression().fit(X, X[:, 0] + X[:, 1] < 0)
+    limits = Actionable(increase=[0], bounds={0: (-10, 3)})
+    found = Penalized(actionable=limits).fit(fitted, X).explain(np.array([[5.0, 1.0]]), target=True)
+    assert found.status.tolist() == ["missing"]
+
+
+def test_every_rule_counts_also_the_second_on_the_same_columns() -> None:
+    X, fitted = table("forest"), model("forest")
+    people = X[fitted.predict(X) == "bad"].iloc[:15]
+    limits = Actionable(rules=[RisesWith("expenses", "income", 0.1), RisesWith("expenses", "income", 3.0)])
+    found = Penalized(actionable=limits).fit(fitted, X).explain(people, target="good")
+    change = (found.counterfactual[["expenses", "income"]] - people[["expenses", "income"]])[found.valid]
+    assert (change["expenses"] >= 3.0 * change["income"] - 1e-6).all()

@@ -352,7 +352,7 @@ def weighed(schema: Schema, cost: Cost | str) -> Schema:
         return schema.weighted(dict(zip(names, cost.weights.tolist(), strict=True)))
     raise ValueError(
         'With levels and steps the cost is a sum over columns: cost="l1" with the weights of the schema, or '
-        f"L1(weights=...); got {cost!r}."
+        f"L1(weights=...); got {cost!r}. If all columns may take any value, pass schema=Schema.numbers(X)."
     )
 
 

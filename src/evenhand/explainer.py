@@ -13,7 +13,7 @@ from evenhand.models import View
 from evenhand.parallel import CHUNK, Progress, count_jobs, in_chunks
 from evenhand.status import ACCURATE, VALID, Status, statuses
 from evenhand.targets import ANY_OTHER, aims, read_targets
-from evenhand.types import FloatArray
+from evenhand.types import FloatArray, StatusArray
 
 TIE = 1e-9
 # If the model predicts something else for a perturbed person: aim at the original's label, keep the target, or stop.
@@ -105,7 +105,17 @@ class Explainer:
             gap=found.gap,
             status=found.status,
             valid=np.isin(found.status, VALID),
+            note=self._complaints(X, found.status),
         )
+
+    def _complaints(self, X: Any, status: StatusArray) -> npt.NDArray[Any]:
+        """What is wrong with people who cannot be read, in words; empty for all others."""
+        reader, note = self.view.reader, np.full(len(status), "", dtype=object)
+        invalid = np.flatnonzero(status == Status.INVALID)
+        if len(invalid) and not reader.plain:
+            frame = reader.columns(X)
+            note[invalid] = [reader.complaint(frame.iloc[i]) for i in invalid]
+        return note
 
     def answer(
         self,

@@ -45,7 +45,8 @@ class ExternalExplainer(Explainer):
 
     def _asked(self, X: FloatArray, k: int) -> FloatArray:
         """What the function returns, in the model's columns and as numbers, or an error that says what is wrong."""
-        table = self.view.reader.show(X.copy())  # a generator may work in place
+        reader = self.view.reader
+        table = reader.show(X.copy())  # a generator may work in place
         label = self.view.classes[k]
         try:
             given = self.function(table, label)
@@ -54,6 +55,8 @@ class ExternalExplainer(Explainer):
                 f"Raised by the generator that External wraps, for {len(X)} people and the target {label!r}."
             )
             raise
+        if isinstance(given, np.ndarray) and given.ndim == 2 and isinstance(table, np.ndarray) and not reader.plain:
+            given = pd.DataFrame(given, columns=list(reader.schema.names)[: given.shape[1]])
         if isinstance(given, pd.DataFrame):
             if isinstance(table, pd.DataFrame) and len(given) == len(table):
                 if set(given.index) != set(table.index):
@@ -63,7 +66,7 @@ class ExternalExplainer(Explainer):
                 given.isna().all(axis=1).to_numpy()
             )  # a row of nothing is nobody, whatever stands for a missing value
             points: FloatArray = np.where(lost[:, None], np.nan, self.view.read(given))
-        elif not self.view.reader.plain:
+        elif not reader.plain:
             raise TypeError(
                 f"The generator returned a {type(given).__name__}; people with levels or whole numbers come as a "
                 "DataFrame, and so do their counterfactuals."

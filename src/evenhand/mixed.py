@@ -21,8 +21,6 @@ from evenhand.projection import MixedProjector
 from evenhand.projection.mixed import Columns, Density, Pieces, make_pieces
 from evenhand.status import Status
 from evenhand.table.limits import DOWN, FIXED, FREE, UP, Actionable, Limits
-
-# How far from every constraint an answer stays, relative to the numbers that meet there.
 from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray
 
@@ -198,10 +196,7 @@ class MixedExplainer(Explainer):
     def explain(self, X: Any, target: Any = None, *, chunk_size: int = CHUNK, **options: Any) -> Explanations:
         """Counterfactuals for every row of a table; see :meth:`Explainer.explain`."""
         found = super().explain(X, target, chunk_size=chunk_size, **options)
-        note = np.full(len(found), "", dtype=object)
-        frame = self.view.reader.columns(X).reset_index(drop=True)
-        for i in np.flatnonzero(found.status == Status.INVALID):
-            note[i] = self.view.reader.complaint(frame.iloc[i])
+        note = found.note.copy()
         blocked = np.flatnonzero(found.status == Status.UNREACHABLE)
         if len(blocked):
             codes = self.view.read(X)[blocked]

@@ -93,6 +93,8 @@ class PenalizedExplainer(Explainer):
             schema = self.view.schema
             known = self.people[(self.own_labels == k) & (self.restarts > 0)]
             values = worth_trying(known, schema.number, [len(c.levels) for c in schema.columns.values()])
+            if self.limits.gone is not None:
+                values = [some[some != gone] for some, gone in zip(values, self.limits.gone, strict=True)]
             self._searches[k] = Search(
                 partial(self._confirmed, k=k), partial(spent, self.cost), self.limits, schema.number, known, values
             )
@@ -118,11 +120,12 @@ class PenalizedExplainer(Explainer):
         for start in starts[1:]:
             strength = self._first_strength(x, k, found) if self.strength is None else self.strength
             found.append(self._minimised(x, k, start, strength))
-        points = np.array(found)
-        points = points[self._confirmed(points, k)]
+        points = np.array(found).reshape(-1, len(x))
+        points = points[self._confirmed(points, k) & self.limits.admits(points, x[None])]
         if not len(points):
             return None
         pulled = self._pulled(x, points, k)
+        pulled = np.where(self.limits.admits(pulled, x[None])[:, None], pulled, points)
         cheapest: FloatArray = pulled[int(np.argmin(self.cost(pulled, x[None])))]
         return cheapest
 
@@ -339,7 +342,10 @@ def searched(
     if not seen.reader.plain:
         weights = weighed(seen.schema, cost)
         seen = replace(seen, reader=replace(seen.reader, schema=weights))
-        return seen, Gower(weights), allowed.over(weights)
+        limits = allowed.over(weights)
+        if seen.reader.unfilled:
+            limits = replace(limits, gone=seen.reader.fill)
+        return seen, Gower(weights), limits
     names = seen.feature_names or (tuple(as_frame(X).columns) if is_frame(X) else None)
     limits = allowed.plain().limits(seen.n_features, names)
     return seen, fitting(cost, seen.n_features, names), limits

@@ -161,11 +161,11 @@ def _certified(
     certificates: dict[str, pd.DataFrame] = {}
     reasons: dict[str, str] = {}
     for method, explainer in prepared.setup.explainers.items():
-        if not prepared.setup.view.reader.plain:
-            reasons[method] = "Certificates are for tables of numbers: for levels and steps nothing is proven yet."
+        if not explainer.quick:
+            reasons[method] = "The method searches and does not solve exactly, so nothing can be proven of it."
             continue
         if not isinstance(explainer, RegionExplainer):
-            reasons[method] = "The method searches and does not solve exactly, so nothing can be proven of it."
+            reasons[method] = "Certificates are for tables of numbers: for levels and steps nothing is proven yet."
             continue
         calls = (
             joblib.delayed(certify_part)(packed[method], people.iloc[part], target[part])

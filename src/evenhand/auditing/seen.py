@@ -27,7 +27,7 @@ def seen_model(model: Any, sample: pd.DataFrame, table: str) -> tuple[View, bool
         What to call the table in messages.
     """
     if hasattr(model, "__sklearn_tags__") and is_regressor(model):
-        raise AuditError(f"{_last(model)} predicts numbers; an audit needs a classifier, which decides.")
+        raise AuditError(f"{last_step(model)} predicts numbers; an audit needs a classifier, which decides.")
     named = getattr(model, "feature_names_in_", None) is not None or has_encoders(model)
     try:
         seen, exact = _seen(model, _accepted(model, sample, named, table), named)
@@ -42,7 +42,7 @@ def seen_model(model: Any, sample: pd.DataFrame, table: str) -> tuple[View, bool
     return seen, exact
 
 
-def _last(model: Any) -> str:
+def last_step(model: Any) -> str:
     """The kind of a model, or of the last step of a pipeline."""
     return type(model.steps[-1][1] if hasattr(model, "steps") else model).__name__
 

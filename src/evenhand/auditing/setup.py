@@ -11,6 +11,7 @@ import pandas as pd
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.options import Options
+from evenhand.auditing.seen import last_step
 from evenhand.costs import L1, L2, Distance, Gower, fitting, weighed
 from evenhand.explainer import Explainer
 from evenhand.methods import Closest, Plausible
@@ -135,7 +136,7 @@ def _fitted(
         methods = {name: one for name, one in methods.items() if not isinstance(one, str) or one == "penalized"}
         methods = methods or {"penalized": "penalized"}
         notes.append(
-            f"{type(model).__name__} has no decision region, so it is searched by a local method, of which nothing is "
+            f"{last_step(model)} has no decision region, so it is searched by a local method, of which nothing is "
             f"proven ({names} need a region)."
         )
     actionable = _by_position(options.actionable, seen, list(sample.columns))

@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.sets import Affine, Region
+from evenhand.table.column import Column
 from evenhand.table.people import Reader, is_frame
 from evenhand.table.schema import Schema, as_frame
 from evenhand.types import BoolArray, FloatArray, IntArray
@@ -164,7 +165,7 @@ def blackbox(model: Any, X: Any = None, schema: Schema | None = None) -> View:
 def frame_reader(frame: pd.DataFrame, names: list[str] | None, schema: Schema | None = None) -> Reader:
     """Reads tables like a frame: as plain numbers if it holds nothing else, and by its schema otherwise.
 
-    Missing numbers that the model takes as they are stand at the middle of their column.
+    Missing numbers, which the model takes as they are, have a code that no number of the table has.
     """
     if names is not None:
         lost = [name for name in names if name not in frame.columns]
@@ -172,23 +173,32 @@ def frame_reader(frame: pd.DataFrame, names: list[str] | None, schema: Schema | 
             raise ValueError(f"The table has no column {lost[0]!r}, with which the model was fitted.")
         frame = frame[names]
     known = Schema.infer(frame) if schema is None else schema.following(frame)
-    gaps = {str(name) for name in frame.columns if known[name].is_number and frame[name].isna().any()}
-    if known.continuous and not gaps and (schema is None or known.unweighted):
+    if known.continuous and schema is None:
+        known = Schema.numbers(frame)
+    gaps = [name for name in known.names if known[name].is_number and frame[name].isna().any()]
+    if known.continuous and known.unweighted and not gaps:
         return number_reader(frame.shape[1], names)
     fill = np.full(len(known), np.nan)
-    for j, name in enumerate(known.names):
-        if name in gaps:
-            # Next to the median: no number of the table is mistaken for a missing one.
-            middle = float(np.nanmedian(frame[name].to_numpy(dtype=np.float64, na_value=np.nan)))
-            fill[j] = np.nextafter(middle, np.inf) if np.isfinite(middle) else 0.0
+    for name in gaps:
+        fill[known.names.index(name)] = _stand_in(frame[name].to_numpy(dtype=np.float64, na_value=np.nan), known[name])
     return Reader(
         known,
         named=names is not None,
         fill=fill,
-        unfilled=tuple(sorted(gaps)),
+        unfilled=tuple(gaps),
         like=frame.iloc[:0],
         gaps={name: gap(frame[name]) for name, column in known.columns.items() if None in column.levels},
     )
+
+
+def _stand_in(values: FloatArray, column: Column) -> float:
+    """A number that nobody has: next to the median, or below all whole numbers."""
+    there = values[np.isfinite(values)]
+    if not len(there):
+        return 0.0
+    if column.step:
+        return float(np.floor(there.min()) - column.step)
+    return float(np.nextafter(np.median(there), np.inf))
 
 
 def gap(values: pd.Series[Any]) -> Any:

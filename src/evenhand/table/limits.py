@@ -39,6 +39,8 @@ class Limits:
     ties : tuple of Tie
     either : tuple of (column, stays)
         One of the two stays as it is.
+    gone : array of shape (n_columns,), optional
+        The code that stands for a missing number, NaN where none does: it may stay, and is nobody's goal.
     """
 
     directions: IntArray
@@ -48,29 +50,35 @@ class Limits:
     moves: Mapping[int, FloatArray] = field(default_factory=dict)
     ties: tuple[Tie, ...] = ()
     either: tuple[tuple[int, int], ...] = ()
+    gone: FloatArray | None = None
 
     @property
     def any(self) -> bool:
         """Whether anything is limited at all."""
         numbers = (self.directions != FREE).any() or np.isfinite(self.lower).any() or np.isfinite(self.upper).any()
-        return bool(numbers or self.moves or self.ties or self.either or (self.step is not None and self.step.any()))
+        steps = self.step is not None and self.step.any()
+        return bool(numbers or steps or self.moves or self.ties or self.either or self.gone is not None)
 
     def snap(self, points: FloatArray, factual: FloatArray) -> FloatArray:
         """The nearest that may be to some points: back into what each column may become, whole steps from the person.
 
         It also undoes rounding: a column that may only grow is not smaller by one part in 10^16 either.
         """
+        wanted = points
         points = np.where(self.directions == UP, np.maximum(points, factual), points)
         points = np.where(self.directions == DOWN, np.minimum(points, factual), points)
         points = np.where(self.directions == FIXED, factual, np.clip(points, self.lower, self.upper))
         if self.step is not None and self.step.any():
             points = self._in_steps(points, factual)
+        if self.gone is not None:  # what is missing may stay missing, whatever its bounds, and nobody else gets there
+            stays = (wanted == self.gone) | (points == self.gone)
+            points = np.where(stays, factual, points)
         for j, cost in self.moves.items():
             before, after = factual[..., j].astype(np.intp), points[..., j].astype(np.intp)
             points[..., j] = np.where(np.isfinite(cost[before, after]), after, before)
-        for column, driver, _ in self.ties:
-            broken = ~self._tied(points, factual, column, driver)
-            for j in (column, driver):
+        for tie in self.ties:
+            broken = ~_tied(points, factual, tie)
+            for j in (tie.column, tie.driver):
                 points[..., j] = np.where(broken, factual[..., j], points[..., j])
         for column, stays in self.either:
             moved = points[..., column] != factual[..., column]
@@ -83,13 +91,8 @@ class Limits:
         count = np.rint((points - factual) / unit)
         count = np.minimum(count, np.floor((self.upper - factual) / unit + 1e-9))
         count = np.maximum(count, np.ceil((self.lower - factual) / unit - 1e-9))
-        return np.where((self.step > 0) & (self.directions != FIXED), factual + count * unit, points)
-
-    def _tied(self, points: FloatArray, factual: FloatArray, column: int, driver: int) -> BoolArray:
-        ratio = next(tie.ratio for tie in self.ties if (tie.column, tie.driver) == (column, driver))
-        rises, wanted = ((points - factual)[..., j] for j in (column, driver))
-        room = 1e-9 * (1.0 + np.abs(rises) + np.abs(ratio * wanted))
-        return np.asarray(rises >= ratio * wanted - room)
+        stepped = np.clip(factual + count * unit, self.lower, self.upper)  # three times 0.1 is more than 0.3
+        return np.where((self.step > 0) & (self.directions != FIXED), stepped, points)
 
     def admits(self, points: FloatArray, factual: FloatArray) -> BoolArray:
         """Which points people may become."""
@@ -101,11 +104,13 @@ class Limits:
             unit = np.where(self.step > 0, self.step, 1.0)
             count = (points - factual) / unit
             good &= (self.step == 0) | (np.abs(count - np.rint(count)) <= 1e-9 * (1.0 + np.abs(count)))
+        if self.gone is not None:
+            good = np.where(points == self.gone, factual == self.gone, good)
         found = good.all(axis=-1)
         for j, cost in self.moves.items():
             found &= np.isfinite(cost[factual[..., j].astype(np.intp), points[..., j].astype(np.intp)])
-        for column, driver, _ in self.ties:
-            found &= self._tied(points, factual, column, driver)
+        for tie in self.ties:
+            found &= _tied(points, factual, tie)
         for column, stays in self.either:
             found &= (points[..., column] == factual[..., column]) | (points[..., stays] == factual[..., stays])
         return np.asarray(found)
@@ -300,6 +305,13 @@ class Actionable:
             what = "levels" if self.levels else "rules"
             raise ValueError(f"Actionable({what}=...) needs to know the columns: pass schema=Schema.infer(X) as well.")
         return self
+
+
+def _tied(points: FloatArray, factual: FloatArray, tie: Tie) -> BoolArray:
+    """Where a column rises enough for its driver."""
+    rises, driven = ((points - factual)[..., j] for j in (tie.column, tie.driver))
+    room = 1e-9 * (1.0 + np.abs(rises) + np.abs(tie.ratio * driven))
+    return np.asarray(rises >= tie.ratio * driven - room)
 
 
 def _moves(column: Column, direction: int, free: BoolArray | None) -> FloatArray:

@@ -86,7 +86,7 @@ class Reader:
         """A table with its columns in the model's order, checked, not converted; an array as it is."""
         if not is_frame(X) and self.plain:
             return X
-        frame = as_frame(X)
+        frame = as_frame(X) if is_frame(X) or not self.schema.number.all() else self._framed(X)
         if not self.plain:
             if not self.named and tuple(frame.columns) != self.schema.names and frame.shape[1] == len(self.schema):
                 return frame.set_axis(list(self.schema.names), axis=1)
@@ -100,10 +100,14 @@ class Reader:
         self.schema.check(frame)
         return frame[list(self.schema.names)]
 
+    def _framed(self, X: Any) -> pd.DataFrame:
+        """An array of numbers, by position."""
+        return pd.DataFrame(as_table(X, len(self.schema)), columns=list(self.schema.names))
+
     def write(self, codes: FloatArray, given: Any) -> Table:
         """Codes as a table of the form, the types and the order of columns of the table `given`."""
         if not is_frame(given):
-            return codes
+            return codes if self.plain else self._decoded(codes, self._framed(given)).to_numpy()
         frame = as_frame(given)
         if self.plain:
             names = list(self.schema.names) if self.named else list(frame.columns)
@@ -111,11 +115,7 @@ class Reader:
         else:
             written = self._decoded(codes, frame)
         written = written if list(written.columns) == list(frame.columns) else written[list(frame.columns)]
-        if isinstance(given, pd.DataFrame):
-            return written
-        like_given: Any = type(given)(written)
-        found: Table = like_given if self.plain else like_given.cast(given.schema, strict=False)
-        return found
+        return _as_polars(written, given) if type(given).__module__.startswith("polars") else written
 
     def _decoded(self, codes: FloatArray, frame: pd.DataFrame) -> pd.DataFrame:
         ordered = self.columns(frame)
@@ -124,7 +124,9 @@ class Reader:
             if column.is_number:
                 if self.fill is None:
                     continue
-                gone = ordered[name].isna().to_numpy() & (codes[:, j] == self.fill[j])
+                gone = codes[:, j] == self.fill[j]
+                if name not in self.unfilled:  # a number that an imputer takes for a missing one may be one
+                    gone &= ordered[name].isna().to_numpy()
             elif None in column.levels:
                 gone = codes[:, j] == column.position(None)
             else:
@@ -145,9 +147,11 @@ class Reader:
             frame[name] = frame[name].astype(np.float64).mask(codes[:, j] == self.fill[j])
         if self.like is not None:
             wanted = {
-                name: dtype
-                for name, dtype in self.like.dtypes.items()
-                if not self.schema[str(name)].has_words and frame[name].dtype != dtype and _fits(frame[name], dtype)
+                name: self.like.dtypes[name]
+                for name, column in self.schema.columns.items()
+                if not column.has_words
+                and frame[name].dtype != self.like.dtypes[name]
+                and _fits(frame[name], self.like.dtypes[name])
             }
             frame = frame.astype(wanted) if wanted else frame
         return frame if self.named else frame.to_numpy()
@@ -175,9 +179,22 @@ def people_of(X: Any) -> pd.Index:
 
 def _fits(values: pd.Series[Any], dtype: Any) -> bool:
     """Whether values can have the type that the model was shown: a fraction or a gap cannot be an integer."""
-    if pd.api.types.is_integer_dtype(dtype) and not pd.api.types.is_extension_array_dtype(dtype):
-        return bool((values == np.round(values)).all()) if pd.api.types.is_numeric_dtype(values.dtype) else False
-    return True
+    if not pd.api.types.is_integer_dtype(dtype):
+        return True
+    if not pd.api.types.is_numeric_dtype(values.dtype):
+        return False
+    whole = values == np.round(values)
+    return bool((whole | values.isna()).all() if pd.api.types.is_extension_array_dtype(dtype) else whole.all())
+
+
+def _as_polars(written: pd.DataFrame, given: Any) -> Any:
+    """A table of polars with the types of another, but where a type would lose something."""
+    found = type(given)(written)
+    columns = {}
+    for name, dtype in given.schema.items():
+        cast = found[name].cast(dtype, strict=False)
+        columns[name] = cast if cast.cast(found[name].dtype, strict=False).equals(found[name]) else found[name]
+    return type(given)(columns)
 
 
 def as_table(X: npt.ArrayLike, dim: int) -> FloatArray:

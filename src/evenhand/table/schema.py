@@ -222,6 +222,9 @@ def as_frame(X: Any) -> pd.DataFrame:
         return X
     if hasattr(X, "to_pandas"):
         frame: pd.DataFrame = X.to_pandas()
+        if type(X).__module__.startswith("polars"):  # whole numbers with gaps would become floats
+            gaps = [name for name, dtype in X.schema.items() if dtype.is_integer() and X[name].null_count()]
+            frame = frame.astype(dict.fromkeys(gaps, "Int64"))
         return frame
     raise TypeError(f"A table with named columns is needed, a DataFrame of pandas or polars; got {type(X).__name__}.")
 
