@@ -146,12 +146,11 @@ class Reader:
             j = self.schema.names.index(name)
             frame[name] = frame[name].astype(np.float64).mask(codes[:, j] == self.fill[j])
         if self.like is not None:
+            types = self.like.dtypes.to_dict()
             wanted = {
-                name: self.like.dtypes[name]
+                name: types[name]
                 for name, column in self.schema.columns.items()
-                if not column.has_words
-                and frame[name].dtype != self.like.dtypes[name]
-                and _fits(frame[name], self.like.dtypes[name])
+                if not column.has_words and frame[name].dtype != types[name] and _fits(frame[name], types[name])
             }
             frame = frame.astype(wanted) if wanted else frame
         return frame if self.named else frame.to_numpy()
