@@ -29,7 +29,7 @@ reproduce: .venv/.installed-run
 	@OPENBLAS_NUM_THREADS=1 .venv/bin/evenhand reproduce
 
 demo: .venv/.installed-run
-	@$(PY) -m evenhand.demo
+	@$(PY) -m evenhand.cli.demo
 
 # Two workers with one BLAS thread each: more threads than cores only get in each other's way.
 test: .venv/.installed-dev

@@ -29,7 +29,7 @@ from evenhand import Actionable, Audit, AuditError, Closest, Gaussian, HighDensi
 from evenhand.auditing.gates import KNOWN, Candidate, judge, parse_gate
 from evenhand.auditing.loans import loans
 from evenhand.auditing.result import FILES
-from evenhand.cli import app
+from evenhand.cli.app import app
 from evenhand.stats import Interval
 
 SCHEMA = json.loads(resources.files("evenhand.auditing").joinpath("audit.schema.json").read_text(encoding="utf-8"))
@@ -578,7 +578,7 @@ def test_a_defect_is_incomplete_and_not_a_failed_gate(tmp_path, monkeypatch) -> 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("evenhand.cli.audit_demo", broken)
+    monkeypatch.setattr("evenhand.cli.app.audit_demo", broken)
     result = CliRunner().invoke(app, ["audit", "--demo", "--out", str(tmp_path / "out")])
     assert result.exit_code == 3
     assert "out of luck" in result.output

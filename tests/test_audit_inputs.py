@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 
 from evenhand.auditing.file import AuditFile
 from evenhand.auditing.result import FILES
-from evenhand.cli import app
+from evenhand.cli.app import app
 
 SCHEMA = json.loads(resources.files("evenhand.auditing").joinpath("audit.schema.json").read_text(encoding="utf-8"))
 NUMBERS = ["income", "debt", "age"]

@@ -23,7 +23,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import L1, L2, Actionable, Closest, Penalized, Status, certify
-from evenhand.penalized import hinge_loss, log_loss, zero_one_loss
+from evenhand.methods.penalized import hinge_loss, log_loss, zero_one_loss
 
 IRIS, LABEL = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(IRIS)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from evenhand import L1, L2, ConvexSet, Ellipsoid, Projection, Region, Status, project
 from evenhand.projection import Projector
-from evenhand.projection.repair import by_library, instance
-from evenhand.projection.simplex import INFEASIBLE, OPTIMAL
+from evenhand.projection.norms.repair import by_library, instance
+from evenhand.projection.norms.simplex import INFEASIBLE, OPTIMAL
 from evenhand.table.limits import Limits
 from oracle import UndecidedError, exact_l1, nearest, nearest_of, shortest
 from strategies import Case, cases, costs, seeds, tied_cases, units_of

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evenhand import Closest, Gaussian, Mask, instability
-from evenhand.cli import app, write_results
+from evenhand.cli.app import app, write_results
 from evenhand.study import StudyError, combined, expand, read_study, run_study
 from evenhand.study import checkpoints as kept
 from evenhand.study.cells import _fitted

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from evenhand import theory
 from evenhand.auditing import Audit, AuditError, audit
-from evenhand.certificate import Certificates, certify
-from evenhand.comparison import Comparison, compare
 from evenhand.costs import L1, L2, Gower
 from evenhand.density import HighDensity
 from evenhand.displays import CertificateDisplay, ComparisonDisplay, CounterfactualDisplay, InstabilityDisplay
-from evenhand.explainer import Explainer
-from evenhand.explanations import Explanations
-from evenhand.external import External
-from evenhand.instability import Instability, instability
-from evenhand.methods import Closest, Plausible
+from evenhand.explaining.explainer import Explainer
+from evenhand.explaining.explanations import Explanations
+from evenhand.methods.closest import Closest, Plausible
+from evenhand.methods.external import External
+from evenhand.methods.penalized import Penalized
+from evenhand.methods.steady import Steady
 from evenhand.models import GLVQ, GMLVQ, View, view
-from evenhand.noise import Categorical, Count, Mixed, Ordered, Rounding
-from evenhand.penalized import Penalized
-from evenhand.perturbations import Gaussian, Mask, Neighbor, Relative, Uniform
+from evenhand.perturbations.columns import Categorical, Count, Mixed, Ordered, Rounding
+from evenhand.perturbations.numbers import Gaussian, Mask, Neighbor, Relative, Uniform
 from evenhand.projection import Projection, project
 from evenhand.sets import Affine, ConvexSet, Ellipsoid, Region
+from evenhand.stability.certificate import Certificates, certify
+from evenhand.stability.comparison import Comparison, compare
+from evenhand.stability.instability import Instability, instability
+from evenhand.stability.worst_case import WorstCase, worst_case
 from evenhand.status import Status
-from evenhand.steady import Steady
 from evenhand.table.column import Column
 from evenhand.table.limits import Actionable, IfChanges, RisesWith
 from evenhand.table.schema import Schema
-from evenhand.worst import WorstCase, worst_case
 
 __version__ = "0.1.0"
 

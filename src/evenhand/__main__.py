@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.command import main
+from evenhand.cli.command import main
 
 if __name__ == "__main__":
     main()

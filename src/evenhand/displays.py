@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.certificate import Certificates
-from evenhand.comparison import Comparison
-from evenhand.draws import MEASURES
-from evenhand.explanations import Explanations
-from evenhand.instability import Instability
+from evenhand.explaining.explanations import Explanations
 from evenhand.markup import short
+from evenhand.stability.certificate import Certificates
+from evenhand.stability.comparison import Comparison
+from evenhand.stability.experiment import MEASURES
+from evenhand.stability.instability import Instability
 from evenhand.types import FloatArray
 
 INK, MUTED, LINE, ZONE = "#1B1F24", "#59626D", "#C3C8C6", "#E7EAE5"

@@ -13,8 +13,8 @@ import pandas as pd
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.people import Everyone, Prepared
 from evenhand.auditing.words import typeset
-from evenhand.comparison import compare
-from evenhand.instability import Instability
+from evenhand.stability.comparison import compare
+from evenhand.stability.instability import Instability
 from evenhand.stats import Interval, cluster_bootstrap, share_interval
 from evenhand.status import VALID, Status
 from evenhand.types import FloatArray

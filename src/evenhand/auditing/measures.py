@@ -14,8 +14,8 @@ import pandas as pd
 from evenhand.auditing.people import Everyone, Prepared, Report
 from evenhand.auditing.tables import rows_of
 from evenhand.auditing.tasks import Packed, Varied, certify_part, measure_part, run_all, vary_part
-from evenhand.exact import RegionExplainer
-from evenhand.instability import PILOT, Instability
+from evenhand.explaining.exact import RegionExplainer
+from evenhand.stability.instability import PILOT, Instability
 from evenhand.types import FloatArray
 
 PART = 250  # people of one task

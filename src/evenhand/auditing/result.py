@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pandas as pd
 
 from evenhand.auditing.errors import AuditError
-from evenhand.instability import Instability
 from evenhand.markup import framed
+from evenhand.stability.instability import Instability
 
 FILES = ("report.html", "audit.json", "summary.md", "junit.xml")
 MARKS = {"pass": "✓ pass", "fail": "✕ fail", "undecided": "? undecided"}

@@ -13,14 +13,14 @@ from evenhand.auditing.errors import AuditError
 from evenhand.auditing.options import Options
 from evenhand.auditing.seen import last_step
 from evenhand.costs import L1, L2, Distance, Gower, fitting, weighed
-from evenhand.explainer import Explainer
-from evenhand.methods import Closest, Plausible
+from evenhand.explaining.explainer import Explainer
+from evenhand.methods.closest import Closest, Plausible
+from evenhand.methods.penalized import Penalized
+from evenhand.methods.steady import Steady
 from evenhand.models import View
-from evenhand.noise import Count, Mixed, Rounding
-from evenhand.penalized import Penalized
-from evenhand.perturbations import Perturbation, learned
+from evenhand.perturbations.columns import Count, Mixed, Rounding
+from evenhand.perturbations.numbers import Perturbation, learned
 from evenhand.settings import nearest
-from evenhand.steady import Steady
 from evenhand.table.limits import Actionable
 from evenhand.table.schema import Schema
 from evenhand.types import FloatArray

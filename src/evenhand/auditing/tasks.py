@@ -21,13 +21,13 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from evenhand.auditing.errors import AuditError
-from evenhand.certificate import certify
 from evenhand.costs import Distance
-from evenhand.draws import Experiment, Variations
-from evenhand.explainer import Answers, Explainer, Flip
-from evenhand.instability import Instability, instability
-from evenhand.perturbations import Perturbation
-from evenhand.targets import read_targets
+from evenhand.explaining.explainer import Answers, Explainer, Flip
+from evenhand.explaining.targets import read_targets
+from evenhand.perturbations.numbers import Perturbation
+from evenhand.stability.certificate import certify
+from evenhand.stability.experiment import Experiment, Variations
+from evenhand.stability.instability import Instability, instability
 from evenhand.types import FloatArray
 
 _unpacked: OrderedDict[str, Any] = OrderedDict()

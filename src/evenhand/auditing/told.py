@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.costs import Distance
-from evenhand.draws import Variations
-from evenhand.explainer import Explainer
+from evenhand.explaining.explainer import Explainer
 from evenhand.models import View
+from evenhand.stability.experiment import Variations
 from evenhand.status import VALID
 from evenhand.types import FloatArray
 

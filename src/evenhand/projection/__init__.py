@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evenhand.projection.engine import Projector
-from evenhand.projection.mixed import MixedProjector
+from evenhand.projection.levels.table import MixedProjector
+from evenhand.projection.norms.engine import Projector
 from evenhand.projection.result import Projection
 from evenhand.projection.tables import compile_kernels, project
 

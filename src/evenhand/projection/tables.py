@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from evenhand.costs import Cost
 from evenhand.parallel import CHUNK, Progress, in_chunks
-from evenhand.projection.engine import Projector
+from evenhand.projection.norms.engine import Projector
 from evenhand.projection.result import Projection
 from evenhand.sets import ConvexSet, Region
 from evenhand.status import statuses

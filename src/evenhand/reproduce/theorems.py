@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression
 
 from evenhand import theory
 from evenhand.costs import L2
-from evenhand.explainer import Explainer
-from evenhand.instability import instability
-from evenhand.methods import Closest
-from evenhand.perturbations import Gaussian, Mask, Perturbation, Uniform
+from evenhand.explaining.explainer import Explainer
+from evenhand.methods.closest import Closest
+from evenhand.perturbations.numbers import Gaussian, Mask, Perturbation, Uniform
+from evenhand.stability.instability import instability
 from evenhand.types import FloatArray
 
 DIM, PEOPLE, DRAWS = 6, 200, 250

@@ -25,13 +25,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.costs import as_distance
 from evenhand.density import ClassDensities, HighDensity
-from evenhand.draws import BLOCK, Experiment
-from evenhand.explainer import Explainer
-from evenhand.methods import Closest, Plausible
+from evenhand.explaining.explainer import Explainer
+from evenhand.methods.closest import Closest, Plausible
+from evenhand.methods.steady import Steady
 from evenhand.models import GLVQ, view
 from evenhand.parallel import CHUNK
-from evenhand.perturbations import Gaussian, Mask, Neighbor, Perturbation, Relative, Uniform
-from evenhand.steady import Steady
+from evenhand.perturbations.numbers import Gaussian, Mask, Neighbor, Perturbation, Relative, Uniform
+from evenhand.stability.experiment import BLOCK, Experiment
 from evenhand.study.data import Fold, fold_of, names_of
 from evenhand.study.spec import DataSpec, ExperimentSpec, MethodSpec, ModelSpec, PerturbationSpec, Study
 from evenhand.types import FloatArray

@@ -1,0 +1,1 @@
+"""From a fitted method to explanations of whole tables."""

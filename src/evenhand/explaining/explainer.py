@@ -1,0 +1,242 @@
+"""From a fitted method to explanations of whole tables."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.costs import Cost
+from evenhand.explaining.explanations import Explanations
+from evenhand.explaining.targets import ANY_OTHER, aims, read_targets
+from evenhand.models import View
+from evenhand.parallel import CHUNK, Progress, count_jobs, in_chunks
+from evenhand.status import ACCURATE, VALID, Status, statuses
+from evenhand.types import FloatArray, StatusArray
+
+TIE = 1e-9
+# If the model predicts something else for a perturbed person: aim at the original's label, keep the target, or stop.
+Flip: TypeAlias = Literal["swap", "keep", "skip"]
+LARGEST = 1e38  # a model that computes in float32 refuses more, and with it the whole table
+
+
+class Answers(NamedTuple):
+    """Counterfactuals of some rows towards given labels."""
+
+    points: FloatArray
+    cost: FloatArray
+    gap: FloatArray
+    status: npt.NDArray[np.str_]
+    label: npt.NDArray[np.int64]
+    floor: FloatArray  # proven: nothing cheaper exists; 0 where nothing is proven
+
+
+class Explainer:
+    """A method fitted to a model: call :meth:`explain`.
+
+    What the methods share: reading tables and targets, people who need no change or have none, the choice
+    between labels, chunks and threads.  A method adds :meth:`_toward`.
+
+    Attributes
+    ----------
+    view : View
+        The model.
+    cost : L1 or L2
+        The cost of a change.
+    stays : bool
+        Whether a person whom the model already gives the target stays as it is.
+    threads : bool
+        Whether chunks may be explained at the same time.
+    quick : bool
+        Whether it is no matter to ask about one person after the other.
+    """
+
+    view: View
+    cost: Cost
+    stays: bool = True
+    threads: ClassVar[bool] = True
+    quick: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.view.model).__name__}, {self.cost!r})"
+
+    def explain(
+        self,
+        X: Any,
+        target: Any = None,
+        *,
+        random_state: int | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        chunk_size: int = CHUNK,
+        progress: Progress | None = None,
+    ) -> Explanations:
+        """Counterfactuals for every row of a table.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, n_features)
+            People, in the model's raw inputs.  A row with NaN or infinity gets the status "invalid".
+        target : label, array of labels, "random" or None
+            What the model should say instead: one label for all, one per row, a label drawn at random
+            among the others, or (None) whichever other label is cheapest.
+        random_state : int or numpy Generator, optional
+            Seed for ``target="random"``.
+        n_jobs : int, optional
+            Threads; -1 uses all cores.  The answers do not depend on it.
+        chunk_size : int
+            Rows at a time; bounds the memory, not the answers.
+        progress : callable, optional
+            Called as ``progress(done, total)`` after each chunk.
+
+        Returns
+        -------
+        Explanations
+        """
+        reader = self.view.reader
+        people = reader.read(X)
+        goal = read_targets(target, self.view, people.index, random_state)
+        found = self.answer(people.codes, goal, n_jobs=n_jobs, chunk_size=chunk_size, progress=progress)
+        return Explanations(
+            factual=reader.write(people.codes, X) if reader.plain else X,
+            counterfactual=reader.write(found.points, X),
+            target=self.labels(found.label),
+            cost=found.cost,
+            gap=found.gap,
+            status=found.status,
+            valid=np.isin(found.status, VALID),
+            note=self._complaints(X, found.status),
+        )
+
+    def _complaints(self, X: Any, status: StatusArray) -> npt.NDArray[Any]:
+        """What is wrong with people who cannot be read, in words; empty for all others."""
+        reader, note = self.view.reader, np.full(len(status), "", dtype=object)
+        invalid = np.flatnonzero(status == Status.INVALID)
+        if len(invalid) and not reader.plain:
+            frame = reader.columns(X)
+            note[invalid] = [reader.complaint(frame.iloc[i]) for i in invalid]
+        return note
+
+    def answer(
+        self,
+        X: FloatArray,
+        goal: npt.NDArray[np.int64],
+        present: npt.NDArray[np.int64] | None = None,
+        *,
+        n_jobs: int | None = None,
+        chunk_size: int = CHUNK,
+        progress: Progress | None = None,
+    ) -> Answers:
+        """What :meth:`explain` does, from numbers to numbers.
+
+        `goal` are codes of targets as :func:`read_targets` makes them; `present`, the positions of the labels that
+        the model predicts, saves asking it again.
+        """
+        n = len(X)
+        for k in np.unique(goal) if (goal >= 0).all() else range(len(self.view.classes)):
+            self._prepare(int(k))  # before the threads start
+
+        def work(rows: slice) -> Answers:
+            return self._chunk(X[rows], goal[rows], None if present is None else present[rows])
+
+        jobs = n_jobs if self.threads else None
+        if n <= chunk_size and count_jobs(jobs) == 1 and progress is None:
+            return work(slice(0, n))
+        found = unanswered(X, goal)
+        for rows, part in in_chunks(work, n, jobs, chunk_size, progress):
+            for whole, chunk in zip(found, part, strict=True):
+                whole[rows] = chunk
+        return found
+
+    def _chunk(self, X: FloatArray, goal: npt.NDArray[np.int64], known: npt.NDArray[np.int64] | None = None) -> Answers:
+        """Explain some rows: who is already there, who is missing values, and the rest label by label."""
+        finite: npt.NDArray[np.bool_] = np.asarray((np.abs(X) < LARGEST).all(axis=1))
+        present = np.full(len(X), -1)
+        if known is not None:
+            present[finite] = known[finite]
+        elif finite.any():
+            present[finite] = self.view.decide(X[finite])
+        aim = aims(goal, present)
+        answers = unanswered(X, aim)
+        answers.status[~finite] = Status.INVALID
+        there = finite & (aim == present) & self.stays
+        answers.points[there] = X[there]
+        answers.cost[there] = answers.gap[there] = 0.0
+        answers.status[there] = Status.ALREADY
+        for k in range(len(self.view.classes)):
+            rows = np.flatnonzero(finite & ~there & ((aim == k) | ((aim == ANY_OTHER) & (present != k))))
+            if len(rows):
+                self._offer(answers, rows, X[rows], k)
+        # Of several labels the one that is least understood decides what is proven.
+        answers.gap[:] = np.maximum(answers.cost - np.where(there, 0.0, answers.floor), 0.0)
+        loose = (answers.status == Status.OPTIMAL) & (answers.gap > ACCURATE * answers.cost)
+        if loose.any():
+            loose &= answers.gap > 1e-12 * self.cost(np.where(finite[:, None], X, 0.0), np.zeros(X.shape[1]))
+        answers.status[loose] = Status.INACCURATE
+        return answers
+
+    def _offer(self, answers: Answers, rows: npt.NDArray[np.intp], X: FloatArray, k: int) -> None:
+        """Take the counterfactuals towards the k-th label where they are better than what is there."""
+        known = answers.cost[rows]
+        first = np.isnan(known)
+        offer = self._toward(X, k, np.where(first, np.inf, known))
+        better = first & ((answers.label[rows] == k) | (offer.status != Status.UNREACHABLE))
+        tied = np.abs(offer.cost - known) <= TIE * np.fmax(offer.cost, known)
+        better |= ~first & ~tied & (offer.cost < known)
+        for i in np.flatnonzero(tied):
+            better[i] = self._before(offer.points[i] - X[i], answers.points[rows[i]] - X[i])
+        floor = np.minimum(answers.floor[rows], offer.floor)
+        for kept, new in zip(answers, offer, strict=True):
+            kept[rows[better]] = new[better]
+        answers.floor[rows] = floor
+
+    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
+        """Counterfactuals towards one label; those that cost more than the cutoff are of no use."""
+        raise NotImplementedError
+
+    def _prepare(self, k: int) -> None:
+        """What has to be done for the k-th label before threads start."""
+
+    def _before(self, a: FloatArray, b: FloatArray) -> bool:
+        """Which of two equally costly changes comes first: by length in the cost's units, then lexicographically."""
+        frame = self.cost.frame(len(a), np.arange(len(a)))
+        lengths = [float(np.linalg.norm(change / frame)) for change in (a, b)] if frame.ndim == 1 else [0.0, 0.0]
+        if abs(lengths[0] - lengths[1]) > TIE * max(lengths):
+            return lengths[0] < lengths[1]
+        apart = np.flatnonzero(np.abs(a - b) > TIE * np.abs(a).max())
+        return bool(len(apart)) and bool(a[apart[0]] < b[apart[0]])
+
+    def _confirmed(self, points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
+        if not len(points):
+            return np.zeros(0, dtype=bool)
+        confirmed: npt.NDArray[np.bool_] = self.view.decide(points) == k
+        return confirmed
+
+    def labels(self, label: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The labels at positions; None where nobody chose one."""
+        if (label >= 0).all():
+            return self.view.classes[label]
+        named = np.full(len(label), None, dtype=object)
+        named[label >= 0] = self.view.classes[label[label >= 0]]
+        return named
+
+
+def check_explainer(explainer: object) -> None:
+    """Refuse what was not fitted: a method, or a model."""
+    if isinstance(explainer, Explainer):
+        return
+    hint = (
+        "Fit it first: method.fit(model, X, y)."
+        if hasattr(explainer, "fit") and not hasattr(explainer, "predict")
+        else "Wrap a model by a method first: Closest().fit(model)."
+    )
+    raise TypeError(f"Expected a fitted method (an Explainer), got {type(explainer).__name__}. {hint}")
+
+
+def unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> Answers:
+    """Answers for rows of which nothing is known yet."""
+    n = len(X)
+    nothing = np.full(n, np.nan)
+    status = statuses(n, Status.UNREACHABLE)
+    floor = np.full(n, np.inf)
+    return Answers(np.full(X.shape, np.nan), nothing, nothing.copy(), status, label.astype(np.int64), floor)

@@ -1,0 +1,1 @@
+"""Methods: which point of the target's region a person is shown."""

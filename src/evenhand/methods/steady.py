@@ -1,0 +1,172 @@
+"""Explanations that are stable by construction: everybody is projected onto one convex set per label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.costs import Cost, as_cost
+from evenhand.density import HighDensity
+from evenhand.explaining.exact import GUARD, RegionExplainer
+from evenhand.methods.closest import build, decision, plausibility
+from evenhand.models import has_encoders, refuse_levels, view
+from evenhand.projection import Projector
+from evenhand.sets import ConvexSet, Region
+from evenhand.table.limits import DOWN, UP, Actionable
+from evenhand.types import FloatArray
+
+SOLVES = 200_000  # roughly how many projections the choice of the pieces may take
+LEAST, MOST = 50, 2000  # people to choose with
+SLACK = 1e-9  # of the people's size: kept from the sides for good, so that rounding never has to move a set
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SteadyExplainer(RegionExplainer):
+    """A fitted :class:`Steady`.
+
+    Attributes
+    ----------
+    price : DataFrame
+        Per label: of how many pieces the `chosen` one was taken, and what it costs: median, 90th percentile and
+        maximum, over training data, of its cost relative to the closest counterfactual.
+    """
+
+    price: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def price_of(self, X: Any, target: Any = None) -> FloatArray:
+        """What stability costs each person: the cost relative to that of the closest counterfactual.
+
+        NaN for people without a counterfactual, and for those who have the target already.
+        """
+        told = self.explain(X, target)
+        nearest = RegionExplainer(
+            self.view, self.cost, lambda k: self.view.region(self.view.classes[k]), self.limits, stays=False
+        ).explain(X, np.where(told.valid, told.target, self.view.classes[0]))
+        needed = nearest.cost > 0  # who has the target already has nothing to pay
+        return np.where(needed, told.cost / np.where(needed, nearest.cost, 1.0), np.nan)
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Counterfactuals that move no further than their person, whatever the model.
+
+    For every label one convex piece of its region is chosen, the one that is cheapest for the people of the training
+    data on average, and everybody is projected onto it.  Such a projection is nonexpansive: in the norm of the cost
+    two people's explanations are at most as far apart as the people are.
+
+    Parameters
+    ----------
+    density : HighDensity, optional
+        If given, the set also lies where the label's data is dense.
+    cost : "l2" or L2
+        The cost of a change; an l1 cost has no such guarantee.
+    margin, actionable
+        As for :class:`Closest`.  Columns that may only increase or decrease are refused, because what a person
+        may do would move with the person; with immutable columns the guarantee is for people who agree in them.
+
+    Notes
+    -----
+    A person whom the model already gives the target is projected too, and may be told to change something: if it
+    stayed where it is, the explanation would jump when a person crosses the boundary.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> explainer = Steady().fit(DecisionTreeClassifier(random_state=0).fit(X, y), X)
+    >>> explainer.explain(X[:2], target=1).valid
+    array([ True,  True])
+    """
+
+    density: HighDensity | None = None
+    cost: Cost | str = "l2"
+    margin: float = 0.0
+    actionable: Actionable | None = None
+
+    def fit(self, model: Any, X: Any = None, y: Any = None) -> SteadyExplainer:
+        """Choose the pieces on training data `X` (n, n_features); `y` are its labels, for the density."""
+        if X is None:
+            raise ValueError("Steady needs training data to know which piece is cheap for people: fit(model, X, y).")
+        if as_cost(self.cost).order != 2:
+            raise ValueError(
+                'Steady needs an l2 cost ("l2" or L2(...)): projections in l1 can move further than people.'
+            )
+        if has_encoders(model):
+            raise refuse_levels("Steady")
+        seen = view(model)
+        dense, check = (None, None) if self.density is None else plausibility(self.density, seen, X, y)
+
+        def whole(k: int) -> Region:
+            region = decision(self, seen, k)
+            return region if dense is None else region & dense(k)
+
+        plain = build(self, seen, X, whole, check)
+        if np.isin(plain.limits.directions, (UP, DOWN)).any():
+            raise ValueError(
+                "Steady cannot promise anything with columns that may only increase or only decrease: what a person "
+                "may do then moves with the person. Use bounds or immutable instead."
+            )
+        table = seen.read(X)
+        table = table[np.isfinite(table).all(axis=1)]
+        if not len(table):
+            raise ValueError("Steady needs at least one row of training data without missing values.")
+        chosen, rows = [], []
+        n_pieces = sum(len(whole(k).pieces) for k in range(len(seen.classes)))
+        sample = _spread_out(table, min(max(SOLVES // max(n_pieces, 1), LEAST), MOST))
+        present = seen.decide(sample)
+        room = SLACK * float(np.abs(plain.cost(sample, np.zeros(sample.shape[1]))).max())
+        for k, label in enumerate(seen.classes):
+            others = sample[present != k] if (present != k).any() else sample
+            piece, row = _cheapest(plain, whole(k), k, others, room)
+            chosen.append(Region(() if piece is None else (piece,), seen.n_features))
+            rows.append({"label": label, **row})
+        given = {f.name: getattr(plain, f.name) for f in fields(RegionExplainer) if f.init}
+        steady = SteadyExplainer(**given | {"region": lambda k: chosen[k], "stays": False, "whole": False})
+        return replace(steady, price=pd.DataFrame(rows).set_index("label"))
+
+
+def _cheapest(
+    plain: RegionExplainer, region: Region, k: int, people: FloatArray, room: float
+) -> tuple[ConvexSet | None, dict[str, Any]]:
+    """The piece that costs people least on average, and what it costs them relative to the closest answer."""
+    closest = _costs(plain, plain.view.region(plain.view.classes[k]), people)
+    best, best_cost, best_rank, at = None, np.full(len(people), np.nan), (1.0, np.inf), -1
+    inner = region.shrink(room, plain.cost)
+    for i, projector in plain.pieces(inner, people):
+        found = projector.project(people, GUARD)
+        reached = ~np.isnan(found.cost)
+        if not reached.any():
+            continue
+        # First whom it reaches at all (immutable columns may keep people away), then what it costs them.
+        rank = (float((~reached).mean()), float(found.cost[reached].mean()))
+        if best is None or rank < best_rank:
+            best, best_cost, best_rank, at = inner.pieces[i], found.cost, rank, i
+    if best is None and not region.pieces:  # a label that the model never predicts
+        nothing = dict.fromkeys(("median", "p90", "max"), np.nan)
+        return None, {"pieces": 0, "chosen": -1, "people": 0, "reached": 0.0, **nothing}
+    if best is None:
+        label = plain.view.classes.tolist()[k]
+        raise ValueError(
+            f"Nobody can reach any piece of the region of {label!r} (of {len(region.pieces)}). "
+            "Allow more changes, a smaller margin, or a less demanding density."
+        )
+    known = ~np.isnan(best_cost) & (closest > 0)
+    ratio = best_cost[known] / closest[known]
+    price = np.quantile(ratio, [0.5, 0.9, 1.0]) if len(ratio) else np.full(3, np.nan)
+    row = {"pieces": len(region.pieces), "chosen": at, "people": len(ratio), "reached": 1.0 - best_rank[0]}
+    return best, row | {"median": price[0], "p90": price[1], "max": price[2]}
+
+
+def _costs(plain: RegionExplainer, region: Region, people: FloatArray) -> FloatArray:
+    return Projector(region, plain.cost, plain.limits).project(people, GUARD).cost
+
+
+def _spread_out(table: FloatArray, most: int) -> FloatArray:
+    """At most so many rows, evenly over the table."""
+    if len(table) <= most:
+        return table
+    return table[np.linspace(0, len(table) - 1, most).astype(np.intp)]

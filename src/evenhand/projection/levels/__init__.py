@@ -1,0 +1,1 @@
+"""Tables with levels and steps, and costs that are sums over columns: branch and bound."""

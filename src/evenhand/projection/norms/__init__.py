@@ -1,0 +1,1 @@
+"""Tables of numbers, and costs that are norms: the kernels, and the careful way where they are not enough."""

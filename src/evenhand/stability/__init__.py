@@ -1,0 +1,1 @@
+"""How far explanations move: measured, compared, proven, and at worst."""

@@ -1,0 +1,336 @@
+"""How far an explanation can move at most: proven, without sampling.
+
+The region of a target is a union of closed convex pieces.  With an l2 cost the distance to a piece changes by no
+more than the person does, and so does the nearest point of a piece.  A perturbation of size eps can therefore lead
+only to a piece that is at most 2 eps farther than the best one, and there only to a point at most eps away from
+where the unperturbed person would land:
+
+    |x_cf - x_cf'|  <=  eps + max { |P_k - x_cf| : d_k <= d_1 + 2 eps }
+
+With any cost the triangle inequality gives ``2 eps + 2 cost``.  Both hold while the target stays the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from evenhand.explaining.exact import GUARD, RegionExplainer
+from evenhand.explaining.explainer import Explainer, Flip, check_explainer
+from evenhand.markup import framed
+from evenhand.models import refuse_levels
+from evenhand.parallel import CHUNK, in_chunks
+from evenhand.projection import Projection
+from evenhand.status import Status
+from evenhand.table.limits import DOWN, FIXED, UP
+from evenhand.types import FloatArray
+
+ROUNDING = 1e-11  # of a cost, below which a gap does not tell how exact a point is
+TIE = 1e-9  # a relative difference of costs that counts as none
+ROOM = 1e-9  # projections of a person that differ by a smaller part of its size are the same
+SHOWN = (0.5, 0.25, 0.1)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificates:
+    """What is proven about each person's explanation; :func:`certify` makes it.
+
+    All lengths are in units of the explainer's cost.
+
+    Attributes
+    ----------
+    person : Index
+        Labels of the people.
+    target : array of shape (n,)
+        The label that each explanation aims at.  All statements are about explanations towards this label, also if it
+        was chosen as the cheapest one: for a perturbed person another one may be cheaper.
+    status : array of shape (n,)
+        Status of the explanation; without one nothing is certified, and the numbers are NaN.
+    cost : array of shape (n,)
+        Cost of the explanation.
+    stability_radius : array of shape (n,)
+        For every perturbation smaller than this the statement of :attr:`statement` holds.
+    label_radius : array of shape (n,)
+        For every perturbation smaller than this the model's prediction stays, so that nothing swaps the target.
+    kept_radius : array of shape (n,)
+        The same where the target is kept anyway: up to here, a perturbed person is not given the target unasked.
+    order : int
+        1 or 2: of the cost.
+    statement : str
+        What holds within the radii.
+    """
+
+    person: pd.Index
+    target: npt.NDArray[Any]
+    status: npt.NDArray[np.str_]
+    cost: FloatArray
+    stability_radius: FloatArray
+    label_radius: FloatArray
+    kept_radius: FloatArray
+    order: int
+    statement: str
+    _distances: FloatArray = field(repr=False)
+    _jumps: FloatArray = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    def bound(self, eps: float | npt.ArrayLike, on_flip: Flip = "swap") -> FloatArray:
+        """How far the explanation moves at most, for every perturbation of a size up to `eps`.
+
+        Parameters
+        ----------
+        eps : float, or array of shape (n,)
+            Size of the perturbation, in units of the cost.
+        on_flip : {"swap", "keep", "skip"}
+            What happens to the target when the prediction changes, as in :func:`instability`; with "skip" the bound
+            is one for perturbations that keep the prediction.
+
+        Returns
+        -------
+        array of shape (n,)
+            Infinity where a perturbation of this size may change the target: then nothing is promised.
+        """
+        if on_flip not in ("swap", "keep", "skip"):
+            raise ValueError(f'on_flip must be "swap", "keep" or "skip", got {on_flip!r}.')
+        size = np.asarray(eps, dtype=np.float64)
+        if size.shape not in ((), (len(self),)) or not (size >= 0).all():
+            raise ValueError(f"eps must be a number >= 0, or one per person ({len(self)}); got {eps!r}.")
+        size = np.broadcast_to(size, (len(self),))
+        bound = 2.0 * size + 2.0 * self.cost
+        if self.order == 2:
+            # Costs that differ by less than TIE are equal to the solvers, which then choose by other rules.
+            reach = self.cost + 2.0 * size
+            in_reach = self._distances <= (reach + 2.0 * TIE * reach)[:, None]
+            jump = np.where(in_reach, self._jumps, 0.0).max(axis=1, initial=0.0)
+            bound = np.minimum(bound, size + jump)
+        always = np.full(len(self), np.inf)
+        radius = {"swap": self.label_radius, "keep": self.kept_radius, "skip": always}[on_flip]
+        return np.where(np.isnan(self.cost), np.nan, np.where(size < radius, bound, np.inf))
+
+    def share(self, eps: float) -> float:
+        """Share of people for whom the statement holds for every perturbation up to `eps`; all people count."""
+        if not isinstance(eps, Real) or not eps >= 0:
+            raise ValueError(f"eps must be a number >= 0, got {eps!r}.")
+        certified = np.minimum(self.stability_radius, self.label_radius) > eps
+        return float(certified.mean()) if len(self) else np.nan
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per person."""
+        return pd.DataFrame(
+            {
+                "target": self.target,
+                "status": self.status,
+                "cost": self.cost,
+                "stability_radius": self.stability_radius,
+                "label_radius": self.label_radius,
+                "kept_radius": self.kept_radius,
+            },
+            index=self.person,
+        )
+
+    def __repr__(self) -> str:
+        known = self.stability_radius[~np.isnan(self.stability_radius)]
+        middle = f": median stability radius {np.median(known):.4g}" if len(known) else ""
+        return f"Certificates({len(self)} people{middle}; {self.statement})"
+
+    def _repr_html_(self) -> str:
+        radius = np.minimum(self.stability_radius, self.label_radius)
+        known = radius[np.isfinite(radius)]
+        if not len(known):
+            return framed(repr(self), self.to_frame().head(10))
+        levels = [float(np.quantile(known, level)) for level in SHOWN]
+        shown = pd.DataFrame({"share of people certified": [self.share(level) for level in levels]}, index=levels)
+        shown.index.name = "perturbation up to"
+        return framed(repr(self), shown)
+
+
+def certify(
+    explainer: Explainer,
+    X: Any,
+    target: Any = None,
+    *,
+    random_state: int | np.random.Generator | None = None,
+    n_jobs: int | None = None,
+) -> Certificates:
+    """Radii within which a person's explanation is stable, and bounds on how far it moves.
+
+    Parameters
+    ----------
+    explainer : Explainer
+        Of a method that projects onto regions: ``Closest``, ``Plausible`` or ``Steady``.
+    X : table of shape (n, n_features)
+        People.
+    target, random_state, n_jobs
+        As in ``explain``.  With None the cheapest label of each person is taken, and then held: ask the perturbed
+        person for the same target to be within the bounds.
+
+    Returns
+    -------
+    Certificates
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from evenhand import Closest, certify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> explainer = Closest(cost="l2").fit(LogisticRegression(max_iter=1000).fit(X, y))
+    >>> certify(explainer, X[:1]).bound(0.1)
+    array([0.1])
+    """
+    check_explainer(explainer)
+    if not explainer.view.reader.plain:
+        raise refuse_levels("certify")
+    if not isinstance(explainer, RegionExplainer):
+        raise TypeError(
+            f"certify needs a method that projects onto regions (Closest, Plausible, Steady), got "
+            f"{type(explainer).__name__}: of what it does not solve exactly nothing can be proven. "
+            "Measure it with instability() or worst_case()."
+        )
+    if np.isin(explainer.limits.directions, (UP, DOWN)).any():
+        raise ValueError(
+            "Nothing can be certified with columns that may only increase or only decrease: what a person may do then "
+            "moves with the person. Use bounds or immutable instead, or measure with instability() or worst_case()."
+        )
+    view = explainer.view
+    people = view.reader.read(X)
+    table = people.codes
+    base = explainer.explain(X, target, random_state=random_state, n_jobs=n_jobs)
+    aim = view.positions(np.where(base.valid, base.target, view.classes[0]))
+    told = view.read(base.counterfactual)
+    distances, jumps, room = _pieces(explainer, table, aim, base.valid, told, n_jobs)
+    label_radius, kept_radius = _label_radii(explainer, table, aim, base.valid, n_jobs)
+    stays = (base.status == Status.ALREADY) & (not _own_region(explainer))
+    distances[stays], jumps[stays] = np.inf, 0.0  # who needs no change is its own explanation, and moves as it does
+    kept_radius = np.where(stays, label_radius, kept_radius)
+    stability = _stability(explainer, table, base.cost, distances, jumps)
+    jumps = jumps + room
+    return Certificates(
+        people.index,
+        base.target,
+        base.status,
+        base.cost,
+        np.where(base.valid, stability, np.nan),
+        label_radius,
+        kept_radius,
+        explainer.cost.order,
+        _statement(explainer, bool(stays.any())),
+        distances,
+        jumps,
+    )
+
+
+def _own_region(explainer: RegionExplainer) -> bool:
+    """Whether a person whom the model gives the target is where the explanation would put it anyway."""
+    return not explainer.stays or (explainer.whole and not explainer.limits.any)
+
+
+def _pieces(
+    explainer: RegionExplainer,
+    X: FloatArray,
+    aim: npt.NDArray[np.int64],
+    valid: npt.NDArray[np.bool_],
+    told: FloatArray,
+    n_jobs: int | None,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Per person and piece: a lower bound of the distance, how far the nearest point is from the explanation.
+
+    And, third, by how much that point itself may be off, given its gap.
+    """
+    regions = {int(k): explainer.region(int(k)) for k in np.unique(aim[valid])}
+    width = max((len(region.pieces) for region in regions.values()), default=0)
+    distances, jumps = np.full((len(X), width), np.inf), np.zeros((len(X), width))
+    room = np.zeros((len(X), width))
+    for k, region in regions.items():
+        rows = np.flatnonzero(valid & (aim == k))
+        for i, projector in explainer.pieces(region, X[rows]):
+
+            def work(part: slice, rows: Any = rows, projector: Any = projector) -> Projection:
+                found: Projection = projector.project(X[rows[part]], GUARD)
+                return found
+
+            for part, found in in_chunks(work, len(rows), n_jobs, CHUNK, None):
+                some = rows[part]
+                reached = ~np.isnan(found.cost)
+                cost = found.cost[reached]
+                distances[some[reached], i] = cost - found.gap[reached]
+                jumps[some[reached], i] = explainer.cost(found.points[reached], told[some[reached]])
+                loose = np.maximum(found.gap[reached] - ROUNDING * cost, 0.0)  # the rest of the gap is rounding
+                room[some[reached], i] = np.sqrt(loose * (2.0 * cost - loose))
+                unknown = some[found.status == Status.FAILED]
+                distances[unknown, i], jumps[unknown, i] = 0.0, np.inf  # nothing is known, so nothing is excluded
+    return distances, jumps, room
+
+
+def _label_radii(
+    explainer: RegionExplainer,
+    X: FloatArray,
+    aim: npt.NDArray[np.int64],
+    valid: npt.NDArray[np.bool_],
+    n_jobs: int | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Distance to the nearest region of another label, and to that of the target."""
+    view = explainer.view
+    present = np.full(len(X), -1)
+    present[valid] = view.decide(X[valid])
+    other, target = np.full(len(X), np.inf), np.full(len(X), np.inf)
+    for k in range(len(view.classes)):
+        rows = np.flatnonzero(valid & (present != k))
+        if not len(rows):
+            continue
+        projector = explainer.free_projector(k)
+        # A region that is farther away than another one does not matter, unless it is the target's.
+        cutoff = np.where(aim[rows] == k, np.inf, other[rows])
+        away = np.full(len(rows), np.inf)
+
+        def work(part: slice, rows: Any = rows, cutoff: Any = cutoff, projector: Any = projector) -> Projection:
+            found: Projection = projector.project(X[rows[part]], 0.0, cutoff[part])
+            return found
+
+        for part, found in in_chunks(work, len(rows), n_jobs, CHUNK, None):
+            away[part] = np.where(np.isnan(found.cost), np.inf, found.cost - found.gap) * (1.0 - ROOM)
+            away[part][found.status == Status.FAILED] = 0.0
+        other[rows] = np.minimum(other[rows], away)
+        target[rows] = np.where(aim[rows] == k, away, target[rows])
+    if _own_region(explainer):
+        target[:] = np.inf
+    other[~valid] = target[~valid] = np.nan
+    return other, target
+
+
+def _stability(
+    explainer: RegionExplainer, X: FloatArray, cost: FloatArray, distances: FloatArray, jumps: FloatArray
+) -> FloatArray:
+    """Half the lead that the best piece has over the next one that would change anything."""
+    if not distances.shape[1]:
+        return np.full(len(X), np.inf)
+    if explainer.cost.order == 2:
+        room = ROOM * (cost + explainer.cost(np.nan_to_num(X), np.zeros(X.shape[1])))
+        rival = jumps > room[:, None]
+    else:
+        rival = np.arange(distances.shape[1]) != distances.argmin(axis=1)[:, None]
+    nearest = np.where(rival, distances, np.inf).min(axis=1)
+    lead = np.where(np.isinf(nearest), np.inf, nearest * (1.0 - 4.0 * TIE) - cost)
+    radius: FloatArray = np.maximum(lead, 0.0) / 2.0
+    return radius
+
+
+def _statement(explainer: RegionExplainer, somebody_stays: bool) -> str:
+    if explainer.cost.order == 2:
+        statement = "within the radius an explanation moves no further than its person"
+    else:
+        statement = (
+            "within the radius an explanation stays in its piece of the region, and moves by at most 2 eps + 2 cost "
+            "(an l1 cost allows no factor 1)"
+        )
+    if somebody_stays:
+        statement += "; who needs no change is its own explanation, and stays that within the label radius"
+    if (explainer.limits.directions == FIXED).any():
+        statement += "; for perturbations that leave the immutable columns alone"
+    return statement
