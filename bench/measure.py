@@ -11,7 +11,8 @@ from problems import Case, FloatArray, explainer, people, strangers
 from reference import TIGHT, nearest
 
 from evenhand import ConvexSet, Region
-from evenhand.projection import Projector
+from evenhand.costs import as_cost
+from evenhand.projection import Problem, solver
 
 LABEL = 0  # position of the label whose piece the pair solves use
 
@@ -105,14 +106,14 @@ def _rate(run: Callable[[], object], size: int, seconds: float, times: int) -> f
 
 def _busiest(region: Region, cost: str, queries: FloatArray) -> ConvexSet:
     """The piece that holds most of the nearest points."""
-    found = Projector(region, cost).project(queries)
+    found = solver(Problem.of_numbers(region, as_cost(cost))).project(queries)
     return region.pieces[int(np.bincount(found.piece[found.piece >= 0]).argmax())]
 
 
 def _pair_solver(piece: ConvexSet, cost: str) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]]:
     """Queries -> costs and proven bounds, by the kernel or by the closed form, for one piece."""
-    projector = Projector(Region((piece,)), cost)
-    if projector.problem.boxes is None:
+    projector = solver(Problem.of_numbers(Region((piece,)), as_cost(cost)))
+    if projector.compiled.boxes is None:
         return lambda X: projector.solve_piece(0, X)
 
     def closed_form(X: FloatArray) -> tuple[FloatArray, FloatArray]:

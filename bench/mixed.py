@@ -36,7 +36,7 @@ import dice
 import mixed_oracles
 import mixed_tables
 from evenhand import Closest, HighDensity, Plausible
-from evenhand.projection import MixedProjector
+from evenhand.projection import Projector
 
 TRAINING = 5000
 COUNTED = 5000  # people whose nodes are counted
@@ -174,7 +174,7 @@ def _best(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
 def _counting() -> Iterator[list[int]]:
     """The most nodes of every search inside, if the projector tells them."""
     counts: list[int] = []
-    original = MixedProjector.project
+    original = Projector.project
 
     def project(*arguments: Any, **options: Any) -> Any:
         found = original(*arguments, **options)
@@ -183,11 +183,11 @@ def _counting() -> Iterator[list[int]]:
             counts.append(int(np.max(nodes)))
         return found
 
-    MixedProjector.project = project  # type: ignore[method-assign]
+    Projector.project = project  # type: ignore[method-assign]
     try:
         yield counts
     finally:
-        MixedProjector.project = original  # type: ignore[method-assign]
+        Projector.project = original  # type: ignore[method-assign]
 
 
 def _compared(

@@ -10,7 +10,8 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from evenhand import L1, L2, ConvexSet, Ellipsoid, Projection, Region, Status, project
-from evenhand.projection import Projector
+from evenhand.costs import as_cost
+from evenhand.projection import Problem, solver
 from evenhand.projection.norms.repair import by_library, instance
 from evenhand.projection.norms.simplex import INFEASIBLE, OPTIMAL
 from evenhand.table.limits import Limits
@@ -42,7 +43,7 @@ def as_rows(piece: ConvexSet) -> ConvexSet:
 
 def by_library_alone(X: np.ndarray, region: Region, cost) -> np.ndarray:
     """Cost of each query by Clarabel on every piece, without kernels; NaN where it proves nothing."""
-    compiled = Projector(region, cost).problem
+    compiled = solver(Problem.of_numbers(region, as_cost(cost))).compiled
     found = np.full(len(X), np.inf)
     for q, x in enumerate(X):
         for piece in range(len(compiled.index)):
@@ -218,7 +219,9 @@ def test_closed_form_kernel_and_library_give_the_same_cost(case: Case) -> None:
     rows = Region(
         tuple(as_rows(piece) for piece in case.region.pieces if (piece.lower <= piece.upper).all()), len(case.units)
     )
-    assert Projector(case.region, case.cost).problem.boxes is not None, "this test wants the closed form"
+    assert solver(Problem.of_numbers(case.region, as_cost(case.cost))).compiled.boxes is not None, (
+        "this test wants the closed form"
+    )
     by_formula = project(case.X, case.region, case.cost)
     by_kernel = project(case.X, rows, case.cost)
     by_clarabel = by_library_alone(case.X, rows, case.cost)
@@ -236,13 +239,13 @@ def test_closed_form_kernel_and_library_give_the_same_cost(case: Case) -> None:
 @settings(max_examples=80)
 @given(cases(most_ellipsoids=1, most_pieces=2))
 def test_kernel_and_library_give_the_same_cost(case: Case) -> None:
-    projector = Projector(case.region, case.cost)
-    for k in range(len(projector.problem.index)):
-        if k in projector.problem.several:
+    projector = solver(Problem.of_numbers(case.region, as_cost(case.cost)))
+    for k in range(len(projector.compiled.index)):
+        if k in projector.compiled.several:
             continue
         cost, bound = projector.solve_piece(k, case.X)
         for q, x in enumerate(case.X):
-            answer = by_library(instance(projector.problem, k, x, 0.0))
+            answer = by_library(instance(projector.compiled, k, x, 0.0))
             unresolved = np.isinf(cost[q]) and np.isfinite(bound[q])
             event("unresolved by the kernel" if unresolved else f"library says {answer.status}")
             if unresolved or answer.status not in (OPTIMAL, INFEASIBLE):
@@ -681,7 +684,8 @@ def test_sets_that_touch_in_one_point(cost) -> None:
     for side, r, unit, x in itertools.product((1.0, -1.0), (0.5, 1.3, 1e-3), (1.0, 0.3), (-5.63, -0.63, 1.37, 5.37)):
         for at in (1.5, 3.7):
             touching = Ellipsoid([[unit]], [unit * (at + side * r)], unit * r)
-            projector = Projector(Region([ConvexSet(1, G=[[side]], h=[side * at], ellipsoids=(touching,))]), cost)
+            region = Region([ConvexSet(1, G=[[side]], h=[side * at], ellipsoids=(touching,))])
+            projector = solver(Problem.of_numbers(region, as_cost(cost)))
             found = projector.project(np.array([[x]]))
             assert found.status[0] == Status.OPTIMAL
             assert found.points[0, 0] == pytest.approx(at, abs=1e-9)
@@ -769,7 +773,7 @@ def test_directions_against_the_oracle(case: Case, data) -> None:
     dim = case.region.dim
     ways = np.array(data.draw(st.lists(st.sampled_from([0, 1, 1, 2, 3]), min_size=dim, max_size=dim).filter(any)))
     limits = Limits(ways, np.full(dim, -np.inf), np.full(dim, np.inf))
-    found = Projector(case.region, case.cost, limits).project(case.X)
+    found = solver(Problem.of_numbers(case.region, as_cost(case.cost), limits)).project(case.X)
     for q, x in enumerate(case.X):
 
         def allowed(point, x=x):

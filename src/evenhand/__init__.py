@@ -9,9 +9,10 @@ from evenhand.density import HighDensity
 from evenhand.displays import CertificateDisplay, ComparisonDisplay, CounterfactualDisplay, InstabilityDisplay
 from evenhand.explaining.explainer import Explainer
 from evenhand.explaining.explanations import Explanations
-from evenhand.methods.closest import Closest, Plausible
+from evenhand.methods.closest import Closest
 from evenhand.methods.external import External
 from evenhand.methods.penalized import Penalized
+from evenhand.methods.plausible import Plausible
 from evenhand.methods.steady import Steady
 from evenhand.models import GLVQ, GMLVQ, View, view
 from evenhand.perturbations.columns import Categorical, Count, Mixed, Ordered, Rounding

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,8 +23,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold
 
-from evenhand.sets import ConvexSet, Ellipsoid, Region
-from evenhand.types import FloatArray
+from evenhand.sets import ConvexSet, Ellipsoid, Paraboloid, Region
+from evenhand.table.layout import Layout
+from evenhand.types import BoolArray, FloatArray
 
 # Lowers log t: after rounding, the training point on the boundary is still inside, and at quantile=1 the radius
 # of the last ellipsoid is still positive.
@@ -96,12 +97,28 @@ class HighDensity:
             what = "number" if kind is Real else "whole number"
             raise ValueError(f"{name} must be a {what} from {low:g} to {high:g}, got {value!r}.")
 
-    def fit(self, Z: npt.ArrayLike, labels: npt.ArrayLike, classes: npt.ArrayLike) -> ClassDensities:
-        """Density of each class, from training points `Z` (n, k) in the space of the model's last step.
+    def fit(
+        self, Z: npt.ArrayLike, labels: npt.ArrayLike, classes: npt.ArrayLike, layout: Layout | None = None
+    ) -> ClassDensities:
+        """Density of each class.
 
-        `labels` (n,) are their classes, `classes` all labels of the model.  A class with too few points raises a
-        ``ValueError`` only when its density is asked for: it may never be a target.
+        A class with too few points raises a ``ValueError`` only when its density is asked for: it may never be a
+        target.
+
+        Parameters
+        ----------
+        Z : array of shape (n, k)
+            Training points, in the space of the model's last step.
+        labels : array of shape (n,)
+            Their classes.
+        classes : array
+            All labels of the model.
+        layout : Layout, optional
+            If given, `Z` are rows of codes: then the density is a mixture over the numbers times the frequencies of the
+            levels, with one joint threshold.
         """
+        if layout is not None:
+            return self._over_levels(np.asarray(Z, dtype=np.float64), np.asarray(labels), np.asarray(classes), layout)
         names = np.asarray(classes).tolist()
         points, own_label = _checked(Z, labels, names)
         spread, floor = points.std(axis=0), max(_ROUNDING * np.abs(points).max(), 1 / _LARGEST)
@@ -119,6 +136,33 @@ class HighDensity:
             log_threshold = np.quantile(reached, self.quantile, method="lower") - _SLACK
             mixtures[name], thresholds[name] = found, float(log_threshold)
         return ClassDensities(mixtures, thresholds, missing)
+
+    def _over_levels(
+        self, codes: FloatArray, labels: npt.NDArray[Any], classes: npt.NDArray[Any], layout: Layout
+    ) -> ClassDensities:
+        numbers = codes[:, layout.numbers]
+        fitted = self.fit(numbers, labels, classes) if len(layout.numbers) else None
+        levels = layout.start[:-1] + layout.levels(codes)
+        size = np.repeat(np.diff(layout.start), np.diff(layout.start))
+        mixtures: dict[Any, GaussianMixture | None] = {}
+        thresholds, frequency = {}, {}
+        missing: dict[Any, str] = {} if fitted is None else dict(fitted.missing)
+        for name in classes.tolist():
+            own: BoolArray = np.asarray(labels == name)
+            if not own.any():
+                missing[name] = "it has no training points"
+            if name in missing:
+                continue
+            mixtures[name] = None if fitted is None else fitted.mixtures[name]
+            count = np.bincount(levels[own].ravel(), minlength=int(layout.start[-1])).astype(np.float64)
+            # A level that nobody has is rare, not impossible.
+            frequency[name] = np.log((count + 1.0) / (own.sum() + size))
+            reached = frequency[name][levels[own]].sum(axis=1)
+            mixture = mixtures[name]
+            if mixture is not None:
+                reached = reached + weighted_log_densities(mixture, numbers[own]).max(axis=1)
+            thresholds[name] = float(np.quantile(reached, self.quantile, method="lower")) - _SLACK
+        return ClassDensities(mixtures, thresholds, missing, frequency, layout)
 
     def _mixture(self, own: FloatArray, unit: FloatArray, floor: float) -> GaussianMixture | str:
         """The mixture of one class, or why there is none; `unit` is for the columns that are constant in it."""
@@ -170,20 +214,47 @@ class ClassDensities:
         The mixtures, and the log densities that bound their regions, in the units of the training points.
     missing : mapping of label to str
         The classes without a density, and why.
+    frequency : mapping of label to array, optional
+        In a table with levels: logarithms of how frequent each level is.
+    layout : Layout, optional
+        Of that table.
     """
 
-    mixtures: Mapping[Any, GaussianMixture]
+    mixtures: Mapping[Any, GaussianMixture | None]
     thresholds: Mapping[Any, float]
     missing: Mapping[Any, str]
+    frequency: Mapping[Any, FloatArray] = field(default_factory=dict)
+    layout: Layout | None = None
 
     def region(self, label: object) -> Region:
-        """Where `label` is dense: one piece, an ellipsoid, per component that reaches the threshold."""
+        """Where `label` is dense: one piece, an ellipsoid, per component that reaches the threshold.
+
+        It lies in the space of the training points; in expanded rows, if these were codes.
+        """
+        if self.layout is not None:
+            return self._region_over_levels(label, self.layout)
         mixture = self._mixture(label)
+        assert mixture is not None
         squares = 2.0 * (log_peaks(mixture) - self.thresholds[label])
         parts = zip(squares, mixture.means_, mixture.precisions_cholesky_, strict=True)
         ellipsoids = [Ellipsoid(P.T, mean @ P, float(np.sqrt(r2))) for r2, mean, P in parts if r2 >= 0]
         assert ellipsoids  # the threshold lies below a value that one component attains
         return Region(tuple(ConvexSet(e.matrix.shape[1], ellipsoids=(e,)) for e in ellipsoids))
+
+    def _region_over_levels(self, label: object, layout: Layout) -> Region:
+        mixture, n = self._mixture(label), len(layout.numbers)
+        slope = np.concatenate([np.zeros(n), self.frequency[label]])
+        nothing = np.zeros((0, layout.width)), np.zeros(0)
+        if mixture is None:
+            parts = [Paraboloid(*nothing, -self.thresholds[label], slope)]
+        else:
+            rooms = log_peaks(mixture) - self.thresholds[label]
+            components = zip(rooms, mixture.means_, mixture.precisions_cholesky_, strict=True)
+            parts = [
+                Paraboloid(np.hstack([P.T, np.zeros((n, layout.width - n))]), mean @ P, float(room), slope)
+                for room, mean, P in components
+            ]
+        return Region(tuple(ConvexSet(layout.width, ellipsoids=(part,)) for part in parts))
 
     def log_threshold(self, label: object) -> float:
         """Log density that every point of the region of `label` reaches."""
@@ -191,10 +262,17 @@ class ClassDensities:
         return self.thresholds[label]
 
     def score(self, Z: npt.ArrayLike, label: object) -> FloatArray:
-        """Log density of each row of `Z` (n, k) under the whole mixture of `label`."""
-        return np.asarray(self._mixture(label).score_samples(np.asarray(Z, dtype=np.float64)))
+        """Log density of each row of `Z` (n, k) under the whole mixture of `label`, levels included."""
+        mixture, points = self._mixture(label), np.asarray(Z, dtype=np.float64)
+        if self.layout is None:
+            assert mixture is not None
+            return np.asarray(mixture.score_samples(points))
+        total = self.frequency[label][self.layout.start[:-1] + self.layout.levels(points)].sum(axis=1)
+        if mixture is not None:
+            total = total + mixture.score_samples(points[:, self.layout.numbers])
+        return np.asarray(total)
 
-    def _mixture(self, label: object) -> GaussianMixture:
+    def _mixture(self, label: object) -> GaussianMixture | None:
         if label in self.mixtures:
             return self.mixtures[label]
         if label not in self.missing:

@@ -14,7 +14,7 @@ import pandas as pd
 from evenhand.auditing.people import Everyone, Prepared, Report
 from evenhand.auditing.tables import rows_of
 from evenhand.auditing.tasks import Packed, Varied, certify_part, measure_part, run_all, vary_part
-from evenhand.explaining.exact import RegionExplainer
+from evenhand.explaining.exact import ExactExplainer
 from evenhand.stability.instability import PILOT, Instability
 from evenhand.types import FloatArray
 
@@ -164,7 +164,7 @@ def _certified(
         if not explainer.quick:
             reasons[method] = "The method searches and does not solve exactly, so nothing can be proven of it."
             continue
-        if not isinstance(explainer, RegionExplainer):
+        if not isinstance(explainer, ExactExplainer):
             reasons[method] = "Certificates are for tables of numbers: for levels and steps nothing is proven yet."
             continue
         calls = (

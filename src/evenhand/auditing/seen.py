@@ -10,7 +10,8 @@ from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
 
 from evenhand.auditing.errors import AuditError
-from evenhand.models import View, blackbox, has_encoders, table_view, view
+from evenhand.models import View, blackbox, view_of
+from evenhand.models.encoders import has_encoders
 
 TRIED = 50  # rows until it is clear that the model takes none
 
@@ -49,7 +50,7 @@ def last_step(model: Any) -> str:
 
 def _seen(model: Any, sample: pd.DataFrame, named: bool) -> tuple[View, bool]:
     try:
-        return (table_view(model, sample) if has_encoders(model) else view(model)), True
+        return view_of(model, sample), True
     except TypeError:
         return blackbox(model, sample if named else sample.to_numpy()), False
 

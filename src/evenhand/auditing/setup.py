@@ -14,7 +14,7 @@ from evenhand.auditing.options import Options
 from evenhand.auditing.seen import last_step
 from evenhand.costs import L1, L2, Distance, Gower, fitting, weighed
 from evenhand.explaining.explainer import Explainer
-from evenhand.methods.closest import Closest, Plausible
+from evenhand.methods import Closest, Plausible
 from evenhand.methods.penalized import Penalized
 from evenhand.methods.steady import Steady
 from evenhand.models import View

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from evenhand.costs import L1
 from evenhand.explaining.explanations import Explanations
-from evenhand.methods.closest import Closest, Plausible
+from evenhand.methods import Closest, Plausible
 
 PEOPLE = 3
 SHOWN = 6

@@ -2,117 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.costs import Cost
+from evenhand.costs import L1, Gower
+from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.explainer import Answers, Explainer, unanswered
 from evenhand.models import View
-from evenhand.projection import Projector
-from evenhand.sets import Region
+from evenhand.projection import Problem, Projector, solver
 from evenhand.status import Status
-from evenhand.table.limits import FREE, Limits
-from evenhand.types import FloatArray
+from evenhand.table.limits import Actionable, Limits
+from evenhand.table.schema import Schema
+from evenhand.types import BoolArray, FloatArray, IntArray
 
-# How far from every constraint an answer stays, relative to the numbers that meet there: first just enough for
-# rounding, then more for the few rows where the model's own arithmetic is coarser.
-GUARD = 1e-11
-# The last two keep an absolute distance, for people at the very origin, where all numbers that meet are zero.
-ATTEMPTS = ((GUARD, 0.0), (1e-9, 0.0), (1e-7, 0.0), (1e-5, 0.0), (GUARD, 1e-9), (GUARD, 1e-6))
+GUARD = 1e-11  # what an answer keeps from every constraint at first, relative to the numbers that meet there
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegionExplainer(Explainer):
+class ExactExplainer(Explainer):
     """Projects people onto a region per label.
 
     Attributes
     ----------
     view : View
         The model, as a function from labels to regions.
-    cost : L1 or L2
+    cost : L1, L2 or Gower
         The cost of a change.
     region : callable
-        ``region(k)`` is where counterfactuals for the k-th label may lie, in raw inputs and apart from
-        the limits.
+        ``region(k)`` is where counterfactuals for the k-th label may lie, in expanded rows and apart from the limits.
     limits : Limits
         What may change.
+    actionable : Actionable
+        The same as it was said, to tell what blocks people.
     check : callable, optional
         ``check(points, k)`` says which points fulfil what the region promises beyond the label.
     whole : bool
         Whether the region is all that the model gives the label, not a part of it.
     stays : bool
         Whether a person whom the model already gives the target stays as it is.
+    max_nodes : int
+        Where a search over levels and steps stops for one person: then the answer carries its gap.
     """
 
     view: View
-    cost: Cost
-    region: Callable[[int], Region]
+    cost: Any
+    region: Callable[[int], Any]
     limits: Limits
-    check: Callable[[FloatArray, int], npt.NDArray[np.bool_]] | None = None
+    actionable: Actionable = field(default_factory=Actionable)
+    check: Callable[[FloatArray, int], BoolArray] | None = None
     whole: bool = False
     stays: bool = True
+    max_nodes: int = 10_000
     _projectors: dict[tuple[int, float], Projector] = field(default_factory=dict, init=False, repr=False)
 
     def _prepare(self, k: int) -> None:
-        self._projector(k)
+        self.projector(k)
 
-    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
-        """Counterfactuals towards one label, confirmed by the model itself."""
-        answers = unanswered(X, np.full(len(X), k))
-        left = np.arange(len(X))
-        for guard, margin in ATTEMPTS:
-            found = self._projector(k, margin).project(X[left], guard, cutoff[left])
-            answers.status[left] = found.status
-            if guard == GUARD and margin == 0.0:  # a wider guard cuts the region further and proves less
-                answers.floor[:] = np.where(found.status == Status.FAILED, 0.0, cutoff)
-                np.copyto(answers.floor, found.cost - found.gap, where=~np.isnan(found.cost))
-            reached = np.flatnonzero(~np.isnan(found.cost))
-            left = left[reached]
-            points = found.points[reached]
-            if self.limits.any:
-                points = self.limits.snap(points, X[left])
-            answers.status[left] = Status.REJECTED  # unless the model confirms it now or further inside
-            confirmed = self._confirmed(points, k)
-            rows = left[confirmed]
-            answers.points[rows] = points[confirmed]
-            answers.cost[rows] = self.cost(points[confirmed], X[rows])
-            answers.status[rows] = found.status[reached[confirmed]]
-            left = left[~confirmed]
-            if not len(left):
-                break
-        return answers
-
-    def _confirmed(self, points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
-        confirmed = super()._confirmed(points, k)
-        return confirmed if self.check is None or not len(points) else confirmed & self.check(points, k)
-
-    def _projector(self, k: int, margin: float = 0.0) -> Projector:
+    def projector(self, k: int, margin: float = 0.0) -> Projector:
+        """Projector onto the region of the k-th label, with a further distance kept from its boundaries."""
         if (k, margin) not in self._projectors:
-            region = self.region(k).shrink(margin, self.cost) if margin > 0 else self.region(k)
-            self._projectors[k, margin] = Projector(region, self.cost, self.limits)
+            region = self.region(k)
+            if margin > 0:
+                region = region.shrink(margin, measure(self.cost, self.view))
+            problem = Problem(region, self.cost, self.limits, self.view.columns, self.max_nodes)
+            self._projectors[k, margin] = solver(problem)
         return self._projectors[k, margin]
 
     def free_projector(self, k: int) -> Projector:
         """Projector onto all that the model gives the k-th label, whatever may change."""
         if self.whole and not self.limits.any:
-            return self._projector(k)
+            return self.projector(k)
         if (k, -1.0) not in self._projectors:
-            self._projectors[k, -1.0] = Projector(self.view.region(self.view.classes[k]), self.cost)
+            region = self.view.region(self.view.classes[k])
+            limits = Actionable().over(self.view.schema)
+            self._projectors[k, -1.0] = solver(Problem(region, self.cost, limits, self.view.columns, self.max_nodes))
         return self._projectors[k, -1.0]
 
-    def pieces(self, region: Region, X: FloatArray) -> Iterator[tuple[int, Projector]]:
-        """Projectors onto the pieces of a region, one by one, without those that are proven to be empty.
+    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
+        """Counterfactuals towards one label, confirmed by the model itself."""
+        answers = unanswered(X, np.full(len(X), k))
+        left = np.arange(len(X))
+        first = self.projector(k)
+        for attempt, (guard, margin) in enumerate(first.guards):
+            projection = self.projector(k, margin).project(X[left], guard, cutoff[left])
+            answers.status[left] = projection.status
+            reached = np.flatnonzero(~np.isnan(projection.cost))
+            if attempt == 0:  # a wider guard cuts the region further and proves less
+                answers.floor[:] = np.minimum(projection.bound, cutoff)
+                answers.floor[reached] = projection.cost[reached] - projection.gap[reached]
+            left = left[reached]
+            points = projection.points[reached]
+            answers.status[left] = Status.REJECTED  # unless the model confirms it now or further inside
+            confirmed = self._confirmed(points, k)
+            rows = left[confirmed]
+            answers.points[rows] = points[confirmed]
+            answers.cost[rows] = self.cost.price(X[rows], points[confirmed])
+            answers.status[rows] = projection.status[reached[confirmed]]
+            left = left[~confirmed]
+            if not len(left):
+                break
+        return answers
 
-        A leaf and an ellipsoid often do not meet.  To prove that is slow, and the same for everybody, as long as
-        everybody may change the same columns to the same values.
-        """
-        limits = self.limits
-        same_for_all = (limits.directions == FREE).all()
-        for i, piece in enumerate(region.pieces):
-            projector = Projector(Region((piece,)), self.cost, limits)
-            if same_for_all and len(X) > 1 and projector.project(X[:1]).status[0] == Status.UNREACHABLE:
-                continue
-            yield i, projector
+    def _confirmed(self, points: FloatArray, k: int) -> BoolArray:
+        confirmed = super()._confirmed(points, k)
+        return confirmed if self.check is None or not len(points) else confirmed & self.check(points, k)
+
+    def _before(self, a: FloatArray, b: FloatArray, k: int) -> bool:
+        return self.projector(k).before(a, b)
+
+    def _blockers(self, codes: FloatArray, goal: IntArray) -> Blockers:
+        return Blockers(self.freed, self.actionable, self.view.schema, codes, goal)
+
+    def freed(self, actionable: Actionable, schema: Schema | None = None) -> ExactExplainer:
+        """The same explainer with other limits."""
+        limits = actionable.over(self.view.schema if schema is None else schema)
+        return replace(self, actionable=actionable, limits=limits)
+
+
+def measure(cost: Any, view: View) -> Any:
+    """What a margin knows of a cost: in expanded rows it is kept for changes of numbers only."""
+    if not isinstance(cost, Gower) and not len(view.columns.categories):
+        return cost
+    layout = view.columns
+    return _OnNumbers(L1(weights=cost.rates(layout.n_columns)[layout.numbers]), len(layout.numbers))
+
+
+@dataclass(frozen=True, eq=False)
+class _OnNumbers:
+    """A cost of the numbers in front of an expanded row; levels do not count."""
+
+    cost: L1
+    n: int
+
+    def dual(self, rows: FloatArray) -> npt.NDArray[np.float64]:
+        return self.cost.dual(rows[:, : self.n])
+
+    def reach(self, matrix: FloatArray) -> float:
+        return self.cost.reach(matrix[:, : self.n])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.costs import Cost
+from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.explanations import Explanations
 from evenhand.explaining.targets import ANY_OTHER, aims, read_targets
 from evenhand.models import View
@@ -32,7 +33,7 @@ class Answers(NamedTuple):
     floor: FloatArray  # proven: nothing cheaper exists; 0 where nothing is proven
 
 
-class Explainer:
+class Explainer(ABC):
     """A method fitted to a model: call :meth:`explain`.
 
     What the methods share: reading tables and targets, people who need no change or have none, the choice
@@ -42,7 +43,7 @@ class Explainer:
     ----------
     view : View
         The model.
-    cost : L1 or L2
+    cost : L1, L2 or Gower
         The cost of a change.
     stays : bool
         Whether a person whom the model already gives the target stays as it is.
@@ -53,7 +54,7 @@ class Explainer:
     """
 
     view: View
-    cost: Cost
+    cost: Any
     stays: bool = True
     threads: ClassVar[bool] = True
     quick: ClassVar[bool] = True
@@ -68,7 +69,7 @@ class Explainer:
         *,
         random_state: int | np.random.Generator | None = None,
         n_jobs: int | None = None,
-        chunk_size: int = CHUNK,
+        chunk_size: int | None = None,
         progress: Progress | None = None,
     ) -> Explanations:
         """Counterfactuals for every row of a table.
@@ -84,7 +85,7 @@ class Explainer:
             Seed for ``target="random"``.
         n_jobs : int, optional
             Threads; -1 uses all cores.  The answers do not depend on it.
-        chunk_size : int
+        chunk_size : int, optional
             Rows at a time; bounds the memory, not the answers.
         progress : callable, optional
             Called as ``progress(done, total)`` after each chunk.
@@ -96,17 +97,25 @@ class Explainer:
         reader = self.view.reader
         people = reader.read(X)
         goal = read_targets(target, self.view, people.index, random_state)
-        found = self.answer(people.codes, goal, n_jobs=n_jobs, chunk_size=chunk_size, progress=progress)
+        # A pipeline that takes tables apart takes a while to begin with.
+        size = chunk_size if chunk_size is not None else CHUNK if reader.plain else 4 * CHUNK
+        answers = self.answer(people.codes, goal, n_jobs=n_jobs, chunk_size=size, progress=progress)
+        blocked = answers.status == Status.UNREACHABLE
         return Explanations(
             factual=reader.write(people.codes, X) if reader.plain else X,
-            counterfactual=reader.write(found.points, X),
-            target=self.labels(found.label),
-            cost=found.cost,
-            gap=found.gap,
-            status=found.status,
-            valid=np.isin(found.status, VALID),
-            note=self._complaints(X, found.status),
+            counterfactual=reader.write(answers.points, X),
+            target=self.labels(answers.label),
+            cost=answers.cost,
+            gap=answers.gap,
+            status=answers.status,
+            valid=np.isin(answers.status, VALID),
+            complaint=self._complaints(X, answers.status),
+            blockers=self._blockers(people.codes[blocked], answers.label[blocked]) if blocked.any() else None,
         )
+
+    def _blockers(self, codes: FloatArray, goal: npt.NDArray[np.int64]) -> Blockers | None:  # noqa: ARG002
+        """What tells which rules block people; None where nothing is proven about what is possible."""
+        return None
 
     def _complaints(self, X: Any, status: StatusArray) -> npt.NDArray[Any]:
         """What is wrong with people who cannot be read, in words; empty for all others."""
@@ -184,27 +193,22 @@ class Explainer:
         tied = np.abs(offer.cost - known) <= TIE * np.fmax(offer.cost, known)
         better |= ~first & ~tied & (offer.cost < known)
         for i in np.flatnonzero(tied):
-            better[i] = self._before(offer.points[i] - X[i], answers.points[rows[i]] - X[i])
+            better[i] = self._before(offer.points[i] - X[i], answers.points[rows[i]] - X[i], k)
         floor = np.minimum(answers.floor[rows], offer.floor)
         for kept, new in zip(answers, offer, strict=True):
             kept[rows[better]] = new[better]
         answers.floor[rows] = floor
 
+    @abstractmethod
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
         """Counterfactuals towards one label; those that cost more than the cutoff are of no use."""
-        raise NotImplementedError
 
-    def _prepare(self, k: int) -> None:
+    def _prepare(self, k: int) -> None:  # noqa: B027 - most have nothing to do
         """What has to be done for the k-th label before threads start."""
 
-    def _before(self, a: FloatArray, b: FloatArray) -> bool:
-        """Which of two equally costly changes comes first: by length in the cost's units, then lexicographically."""
-        frame = self.cost.frame(len(a), np.arange(len(a)))
-        lengths = [float(np.linalg.norm(change / frame)) for change in (a, b)] if frame.ndim == 1 else [0.0, 0.0]
-        if abs(lengths[0] - lengths[1]) > TIE * max(lengths):
-            return lengths[0] < lengths[1]
-        apart = np.flatnonzero(np.abs(a - b) > TIE * np.abs(a).max())
-        return bool(len(apart)) and bool(a[apart[0]] < b[apart[0]])
+    def _before(self, a: FloatArray, b: FloatArray, k: int) -> bool:  # noqa: ARG002 - of no use to a search
+        """Which of two equally costly changes comes first; the first towards the k-th label."""
+        return bool(self.cost.before(a, b))
 
     def _confirmed(self, points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
         if not len(points):

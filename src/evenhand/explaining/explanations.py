@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from evenhand.explaining.blockers import Blockers
 from evenhand.markup import block
 from evenhand.status import Status
 from evenhand.table.schema import as_frame
@@ -39,8 +41,10 @@ class Explanations:
         A :class:`Status` per person; :attr:`reason` says it in words.
     valid : array of shape (n,)
         Whether the model's own ``predict`` returns the target for the counterfactual.
-    note : array of shape (n,), optional
-        What is known beyond the status of people without a counterfactual; empty where there is nothing.
+    complaint : array of shape (n,), optional
+        What is wrong with people who could not be read, in words; empty for all others.
+    blockers : Blockers, optional
+        Finds what blocks the people whose target is unreachable, when :attr:`reason` is asked for.
     """
 
     factual: Table
@@ -50,11 +54,8 @@ class Explanations:
     gap: FloatArray
     status: npt.NDArray[np.str_]
     valid: npt.NDArray[np.bool_]
-    note: npt.NDArray[Any] = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        if self.note is None:
-            object.__setattr__(self, "note", np.full(len(self.cost), "", dtype=object))
+    complaint: npt.NDArray[Any] | None = None
+    blockers: Blockers | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -67,9 +68,25 @@ class Explanations:
             return pd.DataFrame({name: _change(before[name], after[name]) for name in before}, index=before.index)
         return self.counterfactual - self.factual
 
+    @cached_property
+    def note(self) -> npt.NDArray[Any]:
+        """What is known beyond the status: what is wrong with a person, or which rules block it; else empty.
+
+        What blocks people is found when it is asked for the first time.
+        """
+        note = np.full(len(self), "", dtype=object) if self.complaint is None else self.complaint.copy()
+        blocked = np.flatnonzero(self.status == Status.UNREACHABLE)
+        if len(blocked) and self.blockers is not None:
+            note[blocked] = self.blockers.reasons()
+        return note
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A method that was fitted does not travel with its answers: what blocks people is found before.
+        return {**self.__dict__, "note": self.note, "blockers": None}
+
     @property
     def reason(self) -> npt.NDArray[np.str_]:
-        """The status of each person as a sentence."""
+        """The status of each person as a sentence, with what blocks it or is wrong with it."""
         reasons = {status: status.reason for status in Status}
         found = np.array([reasons[Status(status)] for status in self.status], dtype=object)
         return np.where(self.note != "", self.note, found).astype(np.str_)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from evenhand.costs import Cost, spent
+from evenhand.costs import Cost
 from evenhand.explaining.explainer import LARGEST, Answers, Explainer, unanswered
 from evenhand.methods.penalized import searched
 from evenhand.models import View
@@ -39,7 +39,7 @@ class ExternalExplainer(Explainer):
         answers.status[found] = Status.REJECTED
         rows = found[self._confirmed(points[found], k)]
         answers.points[rows] = points[rows]
-        answers.cost[rows] = spent(self.cost, X[rows], points[rows])
+        answers.cost[rows] = self.cost.price(X[rows], points[rows])
         answers.status[rows] = Status.LOCAL
         return answers
 

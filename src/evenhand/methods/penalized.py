@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from evenhand.costs import Cost, Gower, as_cost, fitting, spent, weighed
+from evenhand.costs import Cost
 from evenhand.explaining.explainer import Answers, Explainer, unanswered
 from evenhand.explaining.local import Search, worth_trying
+from evenhand.methods.base import method, settled
 from evenhand.models import View, blackbox
 from evenhand.status import Status
 from evenhand.table.limits import FIXED, Actionable, Limits
-from evenhand.table.people import is_frame
-from evenhand.table.schema import Schema, as_frame
+from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 
 Loss = Callable[[FloatArray, int], FloatArray]
@@ -83,7 +83,7 @@ class PenalizedExplainer(Explainer):
             points = np.array([self._better(x, k, point) for x, point in zip(X, points, strict=True)])
         there = ~np.isnan(points[:, 0])
         answers.points[:] = points
-        answers.cost[there] = spent(self.cost, X[there], points[there])
+        answers.cost[there] = self.cost.price(X[there], points[there])
         answers.status[:] = np.where(there, Status.LOCAL, Status.MISSING)
         return answers
 
@@ -96,7 +96,7 @@ class PenalizedExplainer(Explainer):
             if self.limits.gone is not None:
                 values = [some[some != gone] for some, gone in zip(values, self.limits.gone, strict=True)]
             self._searches[k] = Search(
-                partial(self._confirmed, k=k), partial(spent, self.cost), self.limits, schema.number, known, values
+                partial(self._confirmed, k=k), self.cost.price, self.limits, schema.number, known, values
             )
         return self._searches[k]
 
@@ -186,9 +186,9 @@ class PenalizedExplainer(Explainer):
 
         def price(points: FloatArray) -> FloatArray:
             """The cost; an l1 cost without its kinks, at which a line search would get stuck."""
-            norm = as_cost(self.cost)
+            norm = self.cost
             if norm.order == 2 or self.optimizer != "bfgs":
-                return norm(points, x[None])
+                return np.asarray(norm(points, x[None]))
             weights = 1.0 / norm.frame(len(x), np.arange(len(x)))
             total: FloatArray = np.sqrt((points - x) ** 2 + (SMOOTH * self.spread) ** 2) @ weights
             return total
@@ -222,6 +222,7 @@ class PenalizedExplainer(Explainer):
         return point
 
 
+@method("penalized")
 @dataclass(frozen=True)
 class Penalized:
     """Counterfactuals of any model: minimise loss(model(x'), target) + strength * cost(x, x').
@@ -335,20 +336,9 @@ class Penalized:
 
 def searched(
     model: Any, X: Any, schema: Schema | None, cost: Cost | str, actionable: Actionable | None
-) -> tuple[View, Cost | Gower, Limits]:
+) -> tuple[View, Any, Limits]:
     """A model that is only asked, with the cost and the limits of its table."""
-    seen = blackbox(model, X, schema)
-    allowed = Actionable() if actionable is None else actionable
-    if not seen.reader.plain:
-        weights = weighed(seen.schema, cost)
-        seen = replace(seen, reader=replace(seen.reader, schema=weights))
-        limits = allowed.over(weights)
-        if seen.reader.unfilled:
-            limits = replace(limits, gone=seen.reader.fill)
-        return seen, Gower(weights), limits
-    names = seen.feature_names or (tuple(as_frame(X).columns) if is_frame(X) else None)
-    limits = allowed.plain().limits(seen.n_features, names)
-    return seen, fitting(cost, seen.n_features, names), limits
+    return settled(blackbox(model, X, schema), X, cost, actionable)
 
 
 def _scores(seen: View, people: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], str]:

@@ -10,12 +10,13 @@ import pandas as pd
 
 from evenhand.costs import Cost, as_cost
 from evenhand.density import HighDensity
-from evenhand.explaining.exact import GUARD, RegionExplainer
-from evenhand.methods.closest import build, decision, plausibility
-from evenhand.models import has_encoders, refuse_levels, view
-from evenhand.projection import Projector
+from evenhand.explaining.exact import GUARD, ExactExplainer
+from evenhand.methods.base import exact_explainer, method
+from evenhand.models import needs_numbers, view_of
+from evenhand.projection import Problem, Projector, solver
 from evenhand.sets import ConvexSet, Region
 from evenhand.table.limits import DOWN, UP, Actionable
+from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 
 SOLVES = 200_000  # roughly how many projections the choice of the pieces may take
@@ -24,7 +25,7 @@ SLACK = 1e-9  # of the people's size: kept from the sides for good, so that roun
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SteadyExplainer(RegionExplainer):
+class SteadyExplainer(ExactExplainer):
     """A fitted :class:`Steady`.
 
     Attributes
@@ -42,13 +43,14 @@ class SteadyExplainer(RegionExplainer):
         NaN for people without a counterfactual, and for those who have the target already.
         """
         told = self.explain(X, target)
-        nearest = RegionExplainer(
+        nearest = ExactExplainer(
             self.view, self.cost, lambda k: self.view.region(self.view.classes[k]), self.limits, stays=False
         ).explain(X, np.where(told.valid, told.target, self.view.classes[0]))
         needed = nearest.cost > 0  # who has the target already has nothing to pay
         return np.where(needed, told.cost / np.where(needed, nearest.cost, 1.0), np.nan)
 
 
+@method("steady")
 @dataclass(frozen=True)
 class Steady:
     """Counterfactuals that move no further than their person, whatever the model.
@@ -63,8 +65,9 @@ class Steady:
         If given, the set also lies where the label's data is dense.
     cost : "l2" or L2
         The cost of a change; an l1 cost has no such guarantee.
-    margin, actionable
-        As for :class:`Closest`.  Columns that may only increase or decrease are refused, because what a person
+    margin, actionable, schema
+        As for :class:`Closest`.  A table with levels or whole numbers is refused; ``Schema.numbers(X)`` lets all its
+        columns take any value.  Columns that may only increase or decrease are refused, because what a person
         may do would move with the person; with immutable columns the guarantee is for people who agree in them.
 
     Notes
@@ -86,6 +89,7 @@ class Steady:
     cost: Cost | str = "l2"
     margin: float = 0.0
     actionable: Actionable | None = None
+    schema: Schema | None = None
 
     def fit(self, model: Any, X: Any = None, y: Any = None) -> SteadyExplainer:
         """Choose the pieces on training data `X` (n, n_features); `y` are its labels, for the density."""
@@ -95,16 +99,11 @@ class Steady:
             raise ValueError(
                 'Steady needs an l2 cost ("l2" or L2(...)): projections in l1 can move further than people.'
             )
-        if has_encoders(model):
-            raise refuse_levels("Steady")
-        seen = view(model)
-        dense, check = (None, None) if self.density is None else plausibility(self.density, seen, X, y)
-
-        def whole(k: int) -> Region:
-            region = decision(self, seen, k)
-            return region if dense is None else region & dense(k)
-
-        plain = build(self, seen, X, whole, check)
+        seen = view_of(model, X, self.schema)
+        if not seen.reader.plain:
+            raise needs_numbers("Steady", seen)
+        plain = exact_explainer(self, model, X, y, self.density)
+        seen, whole = plain.view, plain.region
         if np.isin(plain.limits.directions, (UP, DOWN)).any():
             raise ValueError(
                 "Steady cannot promise anything with columns that may only increase or only decrease: what a person "
@@ -124,20 +123,19 @@ class Steady:
             piece, row = _cheapest(plain, whole(k), k, others, room)
             chosen.append(Region(() if piece is None else (piece,), seen.n_features))
             rows.append({"label": label, **row})
-        given = {f.name: getattr(plain, f.name) for f in fields(RegionExplainer) if f.init}
+        given = {f.name: getattr(plain, f.name) for f in fields(ExactExplainer) if f.init}
         steady = SteadyExplainer(**given | {"region": lambda k: chosen[k], "stays": False, "whole": False})
         return replace(steady, price=pd.DataFrame(rows).set_index("label"))
 
 
 def _cheapest(
-    plain: RegionExplainer, region: Region, k: int, people: FloatArray, room: float
+    plain: ExactExplainer, region: Region, k: int, people: FloatArray, room: float
 ) -> tuple[ConvexSet | None, dict[str, Any]]:
     """The piece that costs people least on average, and what it costs them relative to the closest answer."""
     closest = _costs(plain, plain.view.region(plain.view.classes[k]), people)
     best, best_cost, best_rank, at = None, np.full(len(people), np.nan), (1.0, np.inf), -1
     inner = region.shrink(room, plain.cost)
-    for i, projector in plain.pieces(inner, people):
-        found = projector.project(people, GUARD)
+    for i, found in projector_of(plain, inner).each(people, GUARD):
         reached = ~np.isnan(found.cost)
         if not reached.any():
             continue
@@ -161,8 +159,13 @@ def _cheapest(
     return best, row | {"median": price[0], "p90": price[1], "max": price[2]}
 
 
-def _costs(plain: RegionExplainer, region: Region, people: FloatArray) -> FloatArray:
-    return Projector(region, plain.cost, plain.limits).project(people, GUARD).cost
+def _costs(plain: ExactExplainer, region: Region, people: FloatArray) -> FloatArray:
+    return projector_of(plain, region).project(people, GUARD).cost
+
+
+def projector_of(plain: ExactExplainer, region: Region) -> Projector:
+    """Projector onto another region, with the cost and the limits of an explainer."""
+    return solver(Problem(region, plain.cost, plain.limits, plain.view.columns))
 
 
 def _spread_out(table: FloatArray, most: int) -> FloatArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from evenhand.models import linear, pipeline, prototypes, tree  # noqa: F401 - to register them
 from evenhand.models.base import View, blackbox, view
-from evenhand.models.encoders import has_encoders, refuse_levels, table_view
 from evenhand.models.lvq import GLVQ, GMLVQ
+from evenhand.models.tables import needs_numbers, view_of
 
-__all__ = ["GLVQ", "GMLVQ", "View", "blackbox", "has_encoders", "refuse_levels", "table_view", "view"]
+__all__ = ["GLVQ", "GMLVQ", "View", "blackbox", "needs_numbers", "view", "view_of"]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.sets import Affine, Region
 from evenhand.table.column import Column
+from evenhand.table.layout import Layout
 from evenhand.table.people import Reader, is_frame
 from evenhand.table.schema import Schema, as_frame
 from evenhand.types import BoolArray, FloatArray, IntArray
@@ -40,17 +41,20 @@ class View:
         The labels, in the model's order.
     reader : Reader
         From tables of people to codes, and back.
-    encode : Affine or Effects, optional
-        From codes to the space of the model's last step; None for a black box.
+    encode : Affine, optional
+        From expanded rows to the space of the model's last step; None for a black box.
     latent : callable, optional
         ``latent(k)`` is the region of ``classes[k]`` in the space of the last step; None for a black box.
+    layout : Layout, optional
+        From codes to expanded rows, in which regions lie; those of a table of numbers are the codes themselves.
     """
 
     model: Any
     classes: npt.NDArray[Any]
     reader: Reader
-    encode: Any = None
+    encode: Affine | None = None
     latent: Callable[[int], Region] | None = None
+    layout: Layout | None = None
     _regions: dict[int, Region] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -85,11 +89,21 @@ class View:
         """People as rows of codes, in the model's order of columns."""
         return self.reader.read(X).codes
 
+    @property
+    def columns(self) -> Layout:
+        """Where the table's columns are in the space in which regions lie."""
+        return Layout.of_numbers(self.n_features) if self.layout is None else self.layout
+
+    def image(self, codes: FloatArray) -> FloatArray:
+        """People as the model's last step sees them."""
+        assert self.encode is not None
+        return self.encode(self.columns.expand(codes))
+
     def region(self, label: object) -> Region:
-        """Where the model predicts `label`, in raw inputs; for tables of numbers."""
+        """Where the model predicts `label`, in expanded rows: for tables of numbers, in raw inputs."""
         k = self.index(label)
-        if self.latent is None or not isinstance(self.encode, Affine):
-            raise TypeError(f"{type(self.model).__name__} has no region over a table of numbers.")
+        if self.latent is None or self.encode is None:
+            raise TypeError(f"{type(self.model).__name__} has no region: it can be asked, but not solved.")
         if k not in self._regions:
             self._regions[k] = self.latent(k).pullback(self.encode)
         return self._regions[k]
@@ -173,11 +187,9 @@ def frame_reader(frame: pd.DataFrame, names: list[str] | None, schema: Schema | 
             raise ValueError(f"The table has no column {lost[0]!r}, with which the model was fitted.")
         frame = frame[names]
     known = Schema.infer(frame) if schema is None else schema.following(frame)
-    if known.continuous and schema is None:
-        known = Schema.numbers(frame)
     gaps = [name for name in known.names if known[name].is_number and frame[name].isna().any()]
-    if known.continuous and known.unweighted and not gaps:
-        return number_reader(frame.shape[1], names)
+    if known.continuous and not gaps:
+        return Reader(known, named=names is not None)
     fill = np.full(len(known), np.nan)
     for name in gaps:
         fill[known.names.index(name)] = _stand_in(frame[name].to_numpy(dtype=np.float64, na_value=np.nan), known[name])

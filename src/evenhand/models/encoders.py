@@ -20,9 +20,10 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncode
 
 from evenhand.models.affine import SUPPORTED_STEPS, affine
 from evenhand.models.base import View, check_fitted, gap, view
-from evenhand.models.effects import Effects
 from evenhand.models.pipeline import seen_by
+from evenhand.sets import Affine
 from evenhand.table.column import Column
+from evenhand.table.layout import Layout
 from evenhand.table.people import Reader
 from evenhand.table.schema import Schema, as_frame
 from evenhand.types import BoolArray, FloatArray
@@ -38,14 +39,6 @@ CLOSE = 1e-8
 def has_encoders(model: Any) -> bool:
     """Whether a model takes raw tables apart before it looks at numbers."""
     return any(isinstance(step, ENCODERS) for step in _all_steps(_inside(model)))
-
-
-def refuse_levels(what: str) -> TypeError:
-    """Why something is not there for tables with levels or steps, and what is."""
-    return TypeError(
-        f"{what} needs a table of numbers: it is not there for models that take raw tables with levels or steps. "
-        "Measure those with instability(), and explain them with Closest or Plausible."
-    )
 
 
 def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
@@ -89,13 +82,14 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
         values: Any = reader.show(codes)
         values = inside[:-1].transform(values) if len(steps) > 1 else values
         values = values.toarray() if hasattr(values, "toarray") else values
+        assert last.encode is not None
         found = np.asarray(last.encode(np.asarray(values, dtype=np.float64)))
         if not np.isfinite(found).all():
             raise ValueError("The pipeline turns a person of the table into NaN or infinity; impute missing values.")
         return found
 
-    effects = _learned(image, reader, frame, first)
-    return View(model, last.classes, replace(reader, known=effects.refused(schema)), effects, last.latent)
+    layout, encode = _learned(image, reader, frame, first)
+    return View(model, last.classes, replace(reader, known=layout.refused(schema)), encode, last.latent, layout)
 
 
 def _inside(model: Any) -> Any:
@@ -175,7 +169,7 @@ def _is_number(values: pd.Series[Any]) -> bool:
     return pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype)
 
 
-def _learned(seen: Image, reader: Reader, frame: pd.DataFrame, first: dict[str, Any]) -> Effects:
+def _learned(seen: Image, reader: Reader, frame: pd.DataFrame, first: dict[str, Any]) -> tuple[Layout, Affine]:
     """Ask the pipeline what each level and each number does, and check that it adds up."""
     schema = reader.schema
     codes = reader.read(frame).codes
@@ -191,10 +185,10 @@ def _learned(seen: Image, reader: Reader, frame: pd.DataFrame, first: dict[str, 
     }
     numbers = [j for j, (name, c) in enumerate(schema.columns.items()) if c.is_number and name not in binned]
     categories = [j for j in range(len(schema)) if j not in numbers]
-    matrix = np.zeros((len(base), len(numbers)))
+    slopes = np.zeros((len(base), len(numbers)))
     for i, j in enumerate(numbers):
-        matrix[:, i] = _slope(seen, home, j, codes[usable, j], schema)
-    start, levels, images, known, bins = [0], [], [], [], {}
+        slopes[:, i] = _slope(seen, home, j, codes[usable, j], schema)
+    images, known, bins = [], [], {}
     for b, j in enumerate(categories):
         name = schema.names[j]
         column = schema[name]
@@ -205,30 +199,46 @@ def _learned(seen: Image, reader: Reader, frame: pd.DataFrame, first: dict[str, 
         else:
             values = np.arange(len(column.levels), dtype=np.float64)
             accepted = _accepted(seen, home, j, len(values))
-        rows = np.repeat(home[None], len(values), axis=0)
-        rows[accepted, j] = values[accepted]
         if not accepted.any():
             raise ValueError(f"The model's encoder accepts none of the levels of {name!r}: {list(column.levels)}.")
-        found = seen(rows)
-        images.append(found)
-        levels.append(found - found[int(np.argmax(accepted))])
+        rows = np.repeat(home[None], len(values), axis=0)
+        rows[accepted, j] = values[accepted]
+        images.append(seen(rows))
         known.append(accepted)
-        start.append(start[-1] + len(values))
-    k = len(base)
-    effects = Effects(
+    start = np.cumsum([0, *map(len, known)]).astype(np.int64)
+    layout = Layout(
         np.array(numbers, dtype=np.intp),
         np.array(categories, dtype=np.intp),
-        np.array(start, dtype=np.int64),
-        np.zeros(k),
-        matrix,
-        np.vstack([np.zeros((0, k)), *levels]),
-        np.vstack([np.zeros((0, k)), *images]),
+        start,
         np.concatenate([np.zeros(0, dtype=bool), *known]),
         bins,
     )
-    effects.offset[:] = base - effects(home[None])[0]
-    _check_sum(effects, seen, codes[usable], schema)
-    return effects
+    encode = _added_up(slopes, images, known, base, home, layout)
+    _check_sum(lambda some: encode(layout.expand(some)), seen, codes[usable], schema)
+    return layout, encode
+
+
+def _added_up(
+    slopes: FloatArray,
+    images: list[FloatArray],
+    known: list[BoolArray],
+    base: FloatArray,
+    home: FloatArray,
+    layout: Layout,
+) -> Affine:
+    """The map from expanded rows: what each number and each level adds.
+
+    A coordinate that depends on one category only has that category's values themselves, so that nothing is rounded;
+    elsewhere the first level that is accepted adds nothing, and the offset is what is left of a whole person.
+    """
+    varies = np.array([(image[ok] != image[ok][0]).any(axis=0) for image, ok in zip(images, known, strict=True)])
+    alone = ~slopes.any(axis=1) & (varies.reshape(-1, len(base)).sum(axis=0) == 1)
+    blocks = []
+    for image, ok, moved in zip(images, known, varies, strict=True):
+        blocks.append(np.where(alone, np.where(moved, image, 0.0), image - image[int(np.argmax(ok))]).T)
+    matrix = np.hstack([slopes, *blocks])
+    rest = base - Affine(matrix, np.zeros(len(base)))(layout.expand(home[None]))[0]
+    return Affine(matrix, np.where(alone, 0.0, rest))
 
 
 def _slope(seen: Image, home: FloatArray, j: int, values: FloatArray, schema: Schema) -> FloatArray:
@@ -280,11 +290,11 @@ def _inside_bins(edges: FloatArray, column: Column) -> FloatArray:
     return np.where((value < high) | (value == edges[-1]), value, np.nan)
 
 
-def _check_sum(effects: Effects, seen: Image, codes: FloatArray, schema: Schema) -> None:
+def _check_sum(learned: Image, seen: Image, codes: FloatArray, schema: Schema) -> None:
     """What was learned column by column has to hold for whole people."""
     some = codes[np.linspace(0, len(codes) - 1, min(len(codes), CHECKED)).astype(np.intp)]
     truth = seen(some)
-    off = np.abs(effects(some) - truth) > CLOSE * np.maximum(1.0, np.abs(truth).max())
+    off = np.abs(learned(some) - truth) > CLOSE * np.maximum(1.0, np.abs(truth).max())
     if off.any():
         row = int(np.flatnonzero(off.any(axis=1))[0])
         raise ValueError(

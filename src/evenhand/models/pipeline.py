@@ -24,6 +24,7 @@ def _pipeline(model: Any) -> View:
     if last is None or isinstance(last, str):
         raise TypeError(f"The Pipeline ends in {last!r}, not in a classifier. Supported: {SUPPORTED}.")
     inner = view(last)
+    assert inner.encode is not None
     encode = chain(before, int(seen_by(model, "n_features_in_"))).then(inner.encode)
     names = seen_by(model, "feature_names_in_")
     n_raw = encode.matrix.shape[1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from evenhand.projection.levels.table import MixedProjector
-from evenhand.projection.norms.engine import Projector
+from evenhand.projection.levels import engine as _levels  # noqa: F401 - to register its solver
+from evenhand.projection.norms import engine as _norms  # noqa: F401 - to register its solver, the first that is asked
+from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection
+from evenhand.projection.solver import Projector, register_solver, solver
 from evenhand.projection.tables import compile_kernels, project
 
-__all__ = ["MixedProjector", "Projection", "Projector", "compile_kernels", "project"]
+__all__ = ["Problem", "Projection", "Projector", "compile_kernels", "project", "register_solver", "solver"]

@@ -4,32 +4,80 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evenhand.types import FloatArray, IntArray, StatusArray
+import numpy as np
+
+from evenhand.status import ACCURATE, Status, statuses
+from evenhand.types import BoolArray, FloatArray, IntArray, StatusArray
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Nearest points of a region, one row per query.
+    """Cheapest points of a region, one row per query.
 
     Attributes
     ----------
-    points : array of shape (n, dim)
-        The nearest point; NaN where there is none.
+    points : array of shape (n, n_columns)
+        The cheapest point; NaN where there is none.
     cost : array of shape (n,)
-        Its cost.
-    gap : array of shape (n,)
-        Cost minus a proven lower bound: no point of the region is cheaper than ``cost - gap``.
+        Its cost; NaN where there is none.
+    bound : array of shape (n,)
+        Proven: no point of the region is cheaper; infinite where there is no point at all below the cutoff.
     piece : array of shape (n,)
-        Index of the piece that holds the point; -1 where there is none.
+        Index of the piece that holds the point; -1 where there is none, or where the solver does not say.
     status : array of shape (n,)
         A :class:`Status` per query.
+    nodes : array of shape (n,), optional
+        How many nodes a search has looked at.
     """
 
     points: FloatArray
     cost: FloatArray
-    gap: FloatArray
+    bound: FloatArray
     piece: IntArray
     status: StatusArray
+    nodes: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.cost)
+
+    @property
+    def gap(self) -> FloatArray:
+        """Cost minus the proven bound: no point of the region is cheaper than ``cost - gap``; NaN without a point."""
+        reached = ~np.isnan(self.cost)
+        gap = np.full(len(self.cost), np.nan)
+        gap[reached] = np.maximum(self.cost[reached] - self.bound[reached], 0.0)
+        return gap
+
+
+def judged(cost: FloatArray, bound: FloatArray, failed: BoolArray, size: FloatArray | None = None) -> StatusArray:
+    """How queries ended: what was reached is optimal if the gap is next to nothing compared with its cost.
+
+    `size`, if given, is the cost of the person itself: next to nothing compared with that is nothing as well.
+    """
+    reached = np.isfinite(cost)
+    status = statuses(len(cost), Status.UNREACHABLE)
+    status[failed] = Status.FAILED
+    status[reached] = Status.INACCURATE
+    with np.errstate(invalid="ignore"):
+        gap = np.maximum(cost - bound, 0.0)
+        accurate = gap <= ACCURATE * cost
+        if size is not None:
+            accurate |= gap <= 1e-12 * size
+    status[reached & accurate] = Status.OPTIMAL
+    return status
+
+
+def scattered(part: Projection, rows: BoolArray) -> Projection:
+    """The answers of some rows in a table where all others are invalid."""
+    n = len(rows)
+    points = np.full((n, part.points.shape[1]), np.nan)
+    cost, bound = np.full(n, np.nan), np.zeros(n)
+    piece = np.full(n, -1)
+    status = statuses(n, Status.INVALID)
+    points[rows], cost[rows], bound[rows], piece[rows] = part.points, part.cost, part.bound, part.piece
+    status[rows] = part.status
+    nodes = None
+    if part.nodes is not None:
+        nodes = np.zeros(n, dtype=np.int64)
+        nodes[rows] = part.nodes
+    return Projection(points, cost, bound, piece, status, nodes)

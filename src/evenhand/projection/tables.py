@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.costs import Cost
+from evenhand.costs import Cost, as_cost
 from evenhand.parallel import CHUNK, Progress, in_chunks
-from evenhand.projection.norms.engine import Projector
+from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection
+from evenhand.projection.solver import solver
 from evenhand.sets import ConvexSet, Region
 from evenhand.status import statuses
 from evenhand.table.people import as_table
@@ -52,14 +53,14 @@ def project(
     array([3., 0.])
     """
     table = as_table(X, region.dim)
-    projector = Projector(region, cost)
+    projector = solver(Problem.of_numbers(region, as_cost(cost)))
     n = len(table)
-    points, cost_of, gap = np.empty((n, region.dim)), np.empty(n), np.empty(n)
+    points, cost_of, bound = np.empty((n, region.dim)), np.empty(n), np.empty(n)
     piece, status = np.empty(n, dtype=np.int64), statuses(n)
     for rows, part in in_chunks(lambda rows: projector.project(table[rows]), n, n_jobs, chunk_size, progress):
-        points[rows], cost_of[rows], gap[rows] = part.points, part.cost, part.gap
+        points[rows], cost_of[rows], bound[rows] = part.points, part.cost, part.bound
         piece[rows], status[rows] = part.piece, part.status
-    return Projection(points, cost_of, gap, piece, status)
+    return Projection(points, cost_of, bound, piece, status)
 
 
 def compile_kernels() -> None:

@@ -8,7 +8,7 @@ which is all that decision regions, densities and pipelines need.
 from __future__ import annotations
 
 from evenhand.sets.affine import Affine
-from evenhand.sets.convex import ConvexSet, Ellipsoid
+from evenhand.sets.convex import ConvexSet, Ellipsoid, Paraboloid
 from evenhand.sets.region import Region
 
-__all__ = ["Affine", "ConvexSet", "Ellipsoid", "Region"]
+__all__ = ["Affine", "ConvexSet", "Ellipsoid", "Paraboloid", "Region"]

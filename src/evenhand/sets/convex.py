@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.costs import Cost, as_cost
+from evenhand.costs import Norm, as_cost
 from evenhand.sets.affine import Affine, finite_rows, frozen, table
 from evenhand.types import FloatArray
 
 DEFAULT_TOLERANCE = 1e-9
+
+
+class Measure(Protocol):
+    """What a margin has to know of a cost."""
+
+    def dual(self, rows: FloatArray) -> FloatArray:
+        """How much each ``row @ x`` can change per unit of cost."""
+        ...
+
+    def reach(self, matrix: FloatArray) -> float:
+        """Largest Euclidean length that ``matrix @ change`` has at cost one."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +63,48 @@ class Ellipsoid:
 
 
 @dataclass(frozen=True, eq=False)
+class Paraboloid:
+    """The points with ``||matrix @ x - offset||^2 / 2 <= room + slope @ x``.
+
+    Where a class is dense, in a table with levels: the matrix looks at the numbers, the slope at the levels, each of
+    which adds the logarithm of its frequency to the room that the numbers have.
+    """
+
+    matrix: FloatArray
+    offset: FloatArray
+    room: float
+    slope: FloatArray
+
+    def __post_init__(self) -> None:
+        matrix = frozen(self.matrix, 2, "Paraboloid.matrix")
+        offset = frozen(self.offset, 1, "Paraboloid.offset")
+        slope = frozen(self.slope, 1, "Paraboloid.slope")
+        if len(offset) != len(matrix) or len(slope) != matrix.shape[1]:
+            raise ValueError(
+                f"Paraboloid.matrix has shape {matrix.shape}, offset has {len(offset)} and slope {len(slope)} entries."
+            )
+        for name, array in (("matrix", matrix), ("offset", offset), ("slope", slope)):
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "room", float(self.room))
+
+    def contains(self, X: npt.ArrayLike, tol: float = DEFAULT_TOLERANCE) -> npt.NDArray[np.bool_]:
+        """Which rows of `X` lie inside, up to `tol` in units of the inequality."""
+        points, finite = finite_rows(table(X, self.matrix.shape[1]))
+        height = 0.5 * ((points @ self.matrix.T - self.offset) ** 2).sum(axis=1) - points @ self.slope
+        inside: npt.NDArray[np.bool_] = finite & (height <= self.room + tol * (1.0 + abs(self.room)))
+        return inside
+
+    def pullback(self, affine: Affine) -> Paraboloid:
+        """The points that `affine` maps into this set."""
+        return Paraboloid(
+            self.matrix @ affine.matrix,
+            self.offset - self.matrix @ affine.offset,
+            self.room + float(self.slope @ affine.offset),
+            self.slope @ affine.matrix,
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class ConvexSet:
     """A box, halfspaces ``G x <= h`` and ellipsoids, all at once.
 
@@ -61,7 +116,7 @@ class ConvexSet:
         Sides of the box; infinite where there is none.
     G, h : arrays of shape (n_rows, dim) and (n_rows,), optional
         Halfspaces.
-    ellipsoids : sequence of Ellipsoid
+    ellipsoids : sequence of Ellipsoid or Paraboloid
         Further constraints.
 
     Examples
@@ -76,7 +131,7 @@ class ConvexSet:
     upper: FloatArray | None = None
     G: FloatArray | None = None
     h: FloatArray | None = None
-    ellipsoids: tuple[Ellipsoid, ...] = ()
+    ellipsoids: tuple[Ellipsoid | Paraboloid, ...] = ()
 
     def __post_init__(self) -> None:
         dim = int(self.dim)
@@ -161,20 +216,20 @@ class ConvexSet:
             tuple(e.pullback(affine) for e in self.ellipsoids),
         )
 
-    def shrink(self, margin: float, cost: Cost | str = "l2") -> ConvexSet:
+    def shrink(self, margin: float, cost: Norm | Measure | str = "l2") -> ConvexSet:
         """The points from which a change of cost `margin` never leaves the set.
 
         Rows and sides move inwards by the dual norm of the cost, which is exact; an
         ellipsoid loses the largest step that the cost allows, which is on the safe side.
         """
-        norm = as_cost(cost)
+        norm = as_cost(cost) if isinstance(cost, str) else cost
         if not (np.isfinite(margin) and margin >= 0):
             raise ValueError(f"margin must be a number >= 0, got {margin}.")
         lower, upper = self.box
         G, h = self.halfspaces
         step = margin * norm.dual(np.eye(self.dim))
-        ellipsoids = [Ellipsoid(e.matrix, e.offset, e.radius - margin * norm.reach(e.matrix)) for e in self.ellipsoids]
-        return ConvexSet(self.dim, lower + step, upper - step, G, h - margin * norm.dual(G), tuple(ellipsoids))
+        ellipsoids = tuple(_shrunk(e, margin, norm) for e in self.ellipsoids)
+        return ConvexSet(self.dim, lower + step, upper - step, G, h - margin * norm.dual(G), ellipsoids)
 
     def __and__(self, other: ConvexSet) -> ConvexSet:
         if not isinstance(other, ConvexSet):
@@ -191,3 +246,9 @@ class ConvexSet:
             np.concatenate([h_a, h_b]),
             self.ellipsoids + other.ellipsoids,
         )
+
+
+def _shrunk(part: Ellipsoid | Paraboloid, margin: float, norm: Any) -> Ellipsoid:
+    if isinstance(part, Paraboloid):
+        raise TypeError("A margin is kept from decision boundaries; a density with levels has no distance to keep.")
+    return Ellipsoid(part.matrix, part.offset, part.radius - margin * norm.reach(part.matrix))

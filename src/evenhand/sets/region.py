@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.costs import Cost
+from evenhand.costs import Norm
 from evenhand.sets.affine import Affine, table
-from evenhand.sets.convex import DEFAULT_TOLERANCE, ConvexSet
+from evenhand.sets.convex import DEFAULT_TOLERANCE, ConvexSet, Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Region:
         """The points that `affine` maps into this region."""
         return self._each((piece.pullback(affine) for piece in self.pieces), affine.matrix.shape[1])
 
-    def shrink(self, margin: float, cost: Cost | str = "l2") -> Region:
+    def shrink(self, margin: float, cost: Norm | Measure | str = "l2") -> Region:
         """Every piece shrunk by a distance of `margin` in units of `cost`."""
         return self._each((piece.shrink(margin, cost) for piece in self.pieces), self.dim)
 

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.explaining.exact import GUARD, RegionExplainer
+from evenhand.explaining.exact import GUARD, ExactExplainer
 from evenhand.explaining.explainer import Explainer, Flip, check_explainer
 from evenhand.markup import framed
-from evenhand.models import refuse_levels
+from evenhand.models import needs_numbers
 from evenhand.parallel import CHUNK, in_chunks
 from evenhand.projection import Projection
 from evenhand.status import Status
@@ -185,14 +185,14 @@ def certify(
     array([0.1])
     """
     check_explainer(explainer)
-    if not explainer.view.reader.plain:
-        raise refuse_levels("certify")
-    if not isinstance(explainer, RegionExplainer):
+    if not isinstance(explainer, ExactExplainer):
         raise TypeError(
             f"certify needs a method that projects onto regions (Closest, Plausible, Steady), got "
             f"{type(explainer).__name__}: of what it does not solve exactly nothing can be proven. "
             "Measure it with instability() or worst_case()."
         )
+    if not explainer.projector(0).convex:
+        raise needs_numbers("certify", explainer.view)
     if np.isin(explainer.limits.directions, (UP, DOWN)).any():
         raise ValueError(
             "Nothing can be certified with columns that may only increase or only decrease: what a person may do then "
@@ -226,13 +226,13 @@ def certify(
     )
 
 
-def _own_region(explainer: RegionExplainer) -> bool:
+def _own_region(explainer: ExactExplainer) -> bool:
     """Whether a person whom the model gives the target is where the explanation would put it anyway."""
     return not explainer.stays or (explainer.whole and not explainer.limits.any)
 
 
 def _pieces(
-    explainer: RegionExplainer,
+    explainer: ExactExplainer,
     X: FloatArray,
     aim: npt.NDArray[np.int64],
     valid: npt.NDArray[np.bool_],
@@ -247,9 +247,9 @@ def _pieces(
     width = max((len(region.pieces) for region in regions.values()), default=0)
     distances, jumps = np.full((len(X), width), np.inf), np.zeros((len(X), width))
     room = np.zeros((len(X), width))
-    for k, region in regions.items():
+    for k in regions:
         rows = np.flatnonzero(valid & (aim == k))
-        for i, projector in explainer.pieces(region, X[rows]):
+        for i, projector in explainer.projector(k).pieces(X[rows]):
 
             def work(part: slice, rows: Any = rows, projector: Any = projector) -> Projection:
                 found: Projection = projector.project(X[rows[part]], GUARD)
@@ -269,7 +269,7 @@ def _pieces(
 
 
 def _label_radii(
-    explainer: RegionExplainer,
+    explainer: ExactExplainer,
     X: FloatArray,
     aim: npt.NDArray[np.int64],
     valid: npt.NDArray[np.bool_],
@@ -305,7 +305,7 @@ def _label_radii(
 
 
 def _stability(
-    explainer: RegionExplainer, X: FloatArray, cost: FloatArray, distances: FloatArray, jumps: FloatArray
+    explainer: ExactExplainer, X: FloatArray, cost: FloatArray, distances: FloatArray, jumps: FloatArray
 ) -> FloatArray:
     """Half the lead that the best piece has over the next one that would change anything."""
     if not distances.shape[1]:
@@ -321,7 +321,7 @@ def _stability(
     return radius
 
 
-def _statement(explainer: RegionExplainer, somebody_stays: bool) -> str:
+def _statement(explainer: ExactExplainer, somebody_stays: bool) -> str:
     if explainer.cost.order == 2:
         statement = "within the radius an explanation moves no further than its person"
     else:

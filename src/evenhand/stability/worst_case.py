@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.costs import Cost
-from evenhand.explaining.exact import GUARD, RegionExplainer
+from evenhand.explaining.exact import GUARD, ExactExplainer
 from evenhand.explaining.explainer import Explainer, Flip, check_explainer
 from evenhand.explaining.explanations import Explanations
 from evenhand.markup import framed
-from evenhand.models import refuse_levels
+from evenhand.models import needs_numbers
 from evenhand.randomness import Streams, identities, seed_of
 from evenhand.stability.certificate import certify
 from evenhand.table.limits import FIXED, FREE
@@ -110,7 +110,7 @@ def worst_case(
     """
     check_explainer(explainer)
     if not explainer.view.reader.plain:
-        raise refuse_levels("worst_case")
+        raise needs_numbers("worst_case", explainer.view)
     if on_flip not in ("swap", "keep", "skip"):
         raise ValueError(f'on_flip must be "swap", "keep" or "skip", got {on_flip!r}.')
     if restarts < 1 or rounds < 0:
@@ -157,7 +157,7 @@ class _Search:
         self.present = view.decide(X)
         self.goal = view.positions(target)
         self.free = np.ones(X.shape[1], dtype=bool)
-        if isinstance(explainer, RegionExplainer):
+        if isinstance(explainer, ExactExplainer):
             self.free = explainer.limits.directions != FIXED
         self.best = X.copy()
         self.moved_to = self.told.copy()
@@ -235,13 +235,13 @@ class _Search:
 
 def _rivals(explainer: Explainer, search: _Search) -> Iterator[FloatArray]:
     """Directions, in plain coordinates, towards the nearest other pieces of the target and away from the chosen one."""
-    if not isinstance(explainer, RegionExplainer) or not len(search.X):
+    if not isinstance(explainer, ExactExplainer) or not len(search.X):
         return
     n, dim = search.X.shape
     distance, point = np.full((n, RIVALS), np.inf), np.zeros((n, RIVALS, dim))
     for k in np.unique(search.goal):
         rows = np.flatnonzero(search.goal == k)
-        for _, projector in explainer.pieces(explainer.region(int(k)), search.X[rows]):
+        for _, projector in explainer.projector(int(k)).pieces(search.X[rows]):
             found = projector.project(search.X[rows], GUARD)
             away = np.where(np.isnan(found.cost), np.inf, found.cost)
             own = explainer.cost(np.nan_to_num(found.points), search.told[rows]) <= 1e-9 * (1.0 + away)
@@ -295,7 +295,7 @@ def _result(
     goal = np.array([some[0] if label is None else label for label in goal]) if some else goal
     moved = explainer.explain(view.reader.write(perturbed, given), goal if some else None, n_jobs=n_jobs)
     bound = np.full(n, np.nan)
-    provable = isinstance(explainer, RegionExplainer) and np.isin(explainer.limits.directions, (FIXED, FREE)).all()
+    provable = isinstance(explainer, ExactExplainer) and np.isin(explainer.limits.directions, (FIXED, FREE)).all()
     if provable and len(rows):
         certificates = certify(explainer, X[rows], original.target[rows], n_jobs=n_jobs)
         bound[rows] = certificates.bound(radius[rows], on_flip)

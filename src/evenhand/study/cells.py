@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from evenhand.costs import as_distance
 from evenhand.density import ClassDensities, HighDensity
 from evenhand.explaining.explainer import Explainer
-from evenhand.methods.closest import Closest, Plausible
+from evenhand.methods import Closest, Plausible
 from evenhand.methods.steady import Steady
 from evenhand.models import GLVQ, view
 from evenhand.parallel import CHUNK
@@ -237,7 +237,7 @@ def fit_density(cell: Cell, folder: Path) -> ClassDensities:
     model, fold = _fitted(cell.data, cell.dim, cell.scale, cell.model, cell.folds, cell.fold, folder)
     seen = view(model)
     recipe = HighDensity(cell.method.quantile, cell.method.components)
-    return recipe.fit(seen.encode(fold.X_train), fold.y_train, seen.classes)
+    return recipe.fit(seen.image(fold.X_train), fold.y_train, seen.classes)
 
 
 def _explainer(cell: Cell, model: Any, fold: Fold, densities: Densities) -> Explainer:
@@ -260,7 +260,7 @@ def _density_rank(model: Any, fold: Fold, base: Experiment) -> FloatArray:
     whole = base.people()
     rank = np.full(len(whole.valid), np.nan)
     for k, label in enumerate(seen.classes):
-        own = seen.encode(fold.X_test[fold.y_test == label])
+        own = seen.image(fold.X_test[fold.y_test == label])
         rows = np.flatnonzero(whole.valid & (whole.base.label == k))
         if len(own) < 3 or not len(rows):
             continue
@@ -275,7 +275,7 @@ def _density_rank(model: Any, fold: Fold, base: Experiment) -> FloatArray:
             others = (
                 np.log(np.maximum(n * np.exp(kernel.score_samples(real) - peak) - 1.0, 1e-300)) + peak - np.log(n - 1)
             )
-        answers = kernel.score_samples(seen.encode(whole.base.points[rows]) / unit)
+        answers = kernel.score_samples(seen.image(whole.base.points[rows]) / unit)
         rank[rows] = (answers[:, None] > others[None, :]).mean(axis=1)
     return rank
 

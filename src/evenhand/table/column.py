@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -102,12 +103,12 @@ class Column:
         """Whether any level is a word."""
         return any(isinstance(level, str) for level in self.levels)
 
-    @property
+    @cached_property
     def moves(self) -> FloatArray:
         """Cost from each level to each other, weight included; a missing value is nobody's goal."""
         n = len(self.levels)
         if self.costs is not None:
-            found = self.weight * np.asarray(self.costs)
+            found = self.weight * np.array(self.costs, dtype=np.float64)
         elif self.kind == "ordered":
             found = self.weight * np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(np.float64)
         else:
@@ -117,9 +118,10 @@ class Column:
                 found[gone, :] = self.weight
             found[:, gone] = np.inf
             found[gone, gone] = 0.0
+        found.setflags(write=False)
         return np.asarray(found)
 
-    @property
+    @cached_property
     def distances(self) -> FloatArray:
         """How far two people are apart, whoever moves; the last row and column are for "no change" (code -1)."""
         n = len(self.levels)

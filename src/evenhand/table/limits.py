@@ -56,8 +56,23 @@ class Limits:
     def any(self) -> bool:
         """Whether anything is limited at all."""
         numbers = (self.directions != FREE).any() or np.isfinite(self.lower).any() or np.isfinite(self.upper).any()
-        steps = self.step is not None and self.step.any()
-        return bool(numbers or steps or self.moves or self.ties or self.either or self.gone is not None)
+        return bool(numbers or self.stepped)
+
+    @property
+    def stepped(self) -> bool:
+        """Whether what a column may become depends on the person who changes: steps, levels, rules, gaps."""
+        steps = self.step is not None and bool(self.step.any())
+        return bool(steps or self.moves or self.ties or self.either or self.gone is not None)
+
+    def holding(self, columns: tuple[int, ...]) -> Limits:
+        """The same with some columns held as they are."""
+        directions = self.directions.copy()
+        directions[list(columns)] = FIXED
+        moves = dict(self.moves)
+        for j in columns:
+            if j in moves:
+                moves[j] = np.where(np.eye(len(moves[j]), dtype=bool), 0.0, np.inf)
+        return replace(self, directions=directions, moves=moves)
 
     def snap(self, points: FloatArray, factual: FloatArray) -> FloatArray:
         """The nearest that may be to some points: back into what each column may become, whole steps from the person.
@@ -94,12 +109,12 @@ class Limits:
         stepped = np.clip(factual + count * unit, self.lower, self.upper)  # three times 0.1 is more than 0.3
         return np.where((self.step > 0) & (self.directions != FIXED), stepped, points)
 
-    def admits(self, points: FloatArray, factual: FloatArray) -> BoolArray:
-        """Which points people may become."""
+    def admits(self, points: FloatArray, factual: FloatArray, tol: float = 0.0) -> BoolArray:
+        """Which points people may become; `tol` is allowed beyond directions and bounds."""
         fixed = self.directions == FIXED
-        good = np.where(fixed, points == factual, (points >= self.lower) & (points <= self.upper))
-        good &= np.where(self.directions == UP, points >= factual, True)
-        good &= np.where(self.directions == DOWN, points <= factual, True)
+        good = np.where(fixed, points == factual, (points >= self.lower - tol) & (points <= self.upper + tol))
+        good &= np.where(self.directions == UP, points >= factual - tol, True)
+        good &= np.where(self.directions == DOWN, points <= factual + tol, True)
         if self.step is not None and self.step.any():
             unit = np.where(self.step > 0, self.step, 1.0)
             count = (points - factual) / unit
@@ -178,9 +193,9 @@ class Actionable:
     bounds : mapping from column to (lower, upper)
         Values that the counterfactual may take; None or infinity leaves a side open.
     levels : mapping from column to a sequence of levels
-        Levels that a category may be changed to; needs a schema.
+        Levels that a category may be changed to.
     rules : sequence of RisesWith and IfChanges
-        What ties columns; needs a schema.
+        What ties columns.
 
     Examples
     --------
@@ -209,8 +224,44 @@ class Actionable:
             object.__setattr__(self, name, tuple(columns))
         object.__setattr__(self, "bounds", dict(self.bounds))
 
-    def limits(self, dim: int, names: Sequence[ColumnName] | None) -> Limits:
-        """Look up the columns of a table and check that nothing contradicts itself."""
+    def over(self, schema: Schema, named: bool = True) -> Limits:
+        """What may change in a table: its columns looked up, with their levels, steps and bounds, and the rules.
+
+        Columns of a table without names can only be given by position.
+        """
+        names = schema.names
+        known = names if named else None
+        directions, lower, upper = self._ways(len(schema), known)
+        columns = list(schema.columns.values())
+        for j, column in enumerate(columns):
+            if not column.is_number and (np.isfinite(lower[j]) or np.isfinite(upper[j])):
+                raise ValueError(f"Column {names[j]!r} has levels, not bounds: use levels={{{names[j]!r}: [...]}}.")
+            if directions[j] in (UP, DOWN) and column.kind == "categorical":
+                raise ValueError(
+                    f"Column {names[j]!r} may only increase or decrease, but its levels have no order: make it "
+                    "Column('ordered', levels=[lowest, ..., highest])."
+                )
+            if column.bounds is not None and directions[j] != FIXED:
+                low, high = column.bounds
+                lower[j] = max(lower[j], -np.inf if low is None else low)
+                upper[j] = min(upper[j], np.inf if high is None else high)
+                if lower[j] > upper[j]:
+                    raise ValueError(
+                        f"The bounds of {names[j]!r} leave no value that its column in the schema can have."
+                    )
+        free = self._free_levels(schema, directions, known)
+        moves = {j: _moves(c, int(directions[j]), free.get(j)) for j, c in enumerate(columns) if not c.is_number}
+        step = np.array([column.step or 0.0 for column in columns])
+        ties = tuple(self._tie(rule, schema, directions, known) for rule in self.rules if isinstance(rule, RisesWith))
+        either = tuple(
+            (position(rule.column, len(schema), known), position(rule.stays, len(schema), known))
+            for rule in self.rules
+            if isinstance(rule, IfChanges)
+        )
+        return Limits(directions, lower, upper, step, moves, ties, either)
+
+    def _ways(self, dim: int, names: Sequence[ColumnName] | None) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Directions and bounds of the columns of a table, once it is checked that nothing contradicts itself."""
         directions = np.full(dim, FREE, dtype=np.int64)
         for way, label in ((FIXED, "immutable"), (UP, "increase"), (DOWN, "decrease")):
             for column in getattr(self, label):
@@ -229,46 +280,15 @@ class Actionable:
             lower[j], upper[j] = _interval(column, interval)
             if directions[j] == FIXED:
                 raise ValueError(f"Column {column!r} is immutable and has bounds; an immutable column keeps its value.")
-        return Limits(directions, lower, upper)
+        return directions, lower, upper
 
-    def over(self, schema: Schema) -> Limits:
-        """What may change in a table with a schema: levels, steps and bounds of its columns, and rules, as well."""
-        names = schema.names
-        plain = replace(self, levels={}, rules=()).limits(len(schema), names)
-        directions, columns = plain.directions, list(schema.columns.values())
-        lower, upper = plain.lower.copy(), plain.upper.copy()
-        for j, column in enumerate(columns):
-            if not column.is_number and (np.isfinite(lower[j]) or np.isfinite(upper[j])):
-                raise ValueError(f"Column {names[j]!r} has levels, not bounds: use levels={{{names[j]!r}: [...]}}.")
-            if directions[j] in (UP, DOWN) and column.kind == "categorical":
-                raise ValueError(
-                    f"Column {names[j]!r} may only increase or decrease, but its levels have no order: make it "
-                    "Column('ordered', levels=[lowest, ..., highest])."
-                )
-            if column.bounds is not None and directions[j] != FIXED:
-                low, high = column.bounds
-                lower[j] = max(lower[j], -np.inf if low is None else low)
-                upper[j] = min(upper[j], np.inf if high is None else high)
-                if lower[j] > upper[j]:
-                    raise ValueError(
-                        f"The bounds of {names[j]!r} leave no value that its column in the schema can have."
-                    )
-        free = self._free_levels(schema, directions)
-        moves = {j: _moves(c, int(directions[j]), free.get(j)) for j, c in enumerate(columns) if not c.is_number}
-        step = np.array([column.step or 0.0 for column in columns])
-        ties = tuple(self._tie(rule, schema, directions) for rule in self.rules if isinstance(rule, RisesWith))
-        either = tuple(
-            (position(rule.column, len(schema), names), position(rule.stays, len(schema), names))
-            for rule in self.rules
-            if isinstance(rule, IfChanges)
-        )
-        return Limits(directions, lower, upper, step, moves, ties, either)
-
-    def _free_levels(self, schema: Schema, directions: IntArray) -> dict[int, BoolArray]:
+    def _free_levels(
+        self, schema: Schema, directions: IntArray, names: Sequence[ColumnName] | None
+    ) -> dict[int, BoolArray]:
         """Per column with allowed levels: which they are."""
         found = {}
         for name, some in self.levels.items():
-            j = position(name, len(schema), schema.names)
+            j = position(name, len(schema), names)
             column = schema.column(j)
             if column.is_number:
                 raise ValueError(f"Column {name!r} holds numbers, not levels: use bounds={{{name!r}: (lower, upper)}}.")
@@ -287,8 +307,8 @@ class Actionable:
             found[j] = mask
         return found
 
-    def _tie(self, rule: RisesWith, schema: Schema, directions: IntArray) -> Tie:
-        j, driver = (position(name, len(schema), schema.names) for name in (rule.column, rule.driver))
+    def _tie(self, rule: RisesWith, schema: Schema, directions: IntArray, names: Sequence[ColumnName] | None) -> Tie:
+        j, driver = (position(name, len(schema), names) for name in (rule.column, rule.driver))
         if directions[j] in (FIXED, DOWN) and directions[driver] == UP:
             raise ValueError(
                 f"{rule} contradicts the rest: {rule.driver!r} may only increase, but {rule.column!r} can never rise. "
@@ -298,13 +318,6 @@ class Actionable:
             if not (schema.column(where).is_number or schema.column(where).kind == "ordered"):
                 raise ValueError(f"{rule}: {schema.names[where]!r} has no order, so it neither rises nor falls.")
         return Tie(j, driver, rule.ratio)
-
-    def plain(self) -> Actionable:
-        """The same without levels and rules, which only a table with a schema can have."""
-        if self.levels or self.rules:
-            what = "levels" if self.levels else "rules"
-            raise ValueError(f"Actionable({what}=...) needs to know the columns: pass schema=Schema.infer(X) as well.")
-        return self
 
 
 def _tied(points: FloatArray, factual: FloatArray, tie: Tie) -> BoolArray:

@@ -46,6 +46,8 @@ class Reader:
         No rows; the types of the columns that the model was shown.
     gaps : mapping from column to object
         What it was shown in place of a missing level.
+    values : mapping from position to array, optional
+        The numbers that levels stand for, if the model takes nothing but numbers.
     """
 
     schema: Schema
@@ -55,6 +57,7 @@ class Reader:
     known: Mapping[str, BoolArray] = field(default_factory=dict)
     like: pd.DataFrame | None = None
     gaps: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[int, FloatArray] | None = None
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -139,6 +142,11 @@ class Reader:
         """People in the form that the model's own ``predict`` takes."""
         if self.plain:
             return pd.DataFrame(codes, columns=list(self.schema.names), copy=False) if self.named else codes
+        if self.values is not None:
+            numbers = codes.copy()
+            for j, known in self.values.items():
+                numbers[:, j] = known[codes[:, j].astype(np.intp)]
+            return pd.DataFrame(numbers, columns=list(self.schema.names), copy=False) if self.named else numbers
         # Words stay plain objects, which encoders read fastest.
         frame = self.schema.decode(codes, gaps=self.gaps)
         for name in self.unfilled:

@@ -53,8 +53,9 @@ class Schema:
         """What a table looks like.
 
         Flags, integers with the two values 0 and 1, strings and categories become levels; other integers count in ones,
-        and do not become negative if none is; floats are continuous. The weight of a number is one over its median
-        absolute deviation (or its standard deviation, if more than half of the values are the same).
+        and do not become negative if none is, also where some are missing; other floats are continuous. The weight of a
+        number is one over its median absolute deviation (or its standard deviation, if more than half of the values are
+        the same).
 
         Parameters
         ----------
@@ -254,7 +255,9 @@ def _inferred(name: str, values: pd.Series[Any], as_levels: bool) -> Column:
 def _inferred_number(values: pd.Series[Any]) -> Column:
     numbers = values.dropna().to_numpy(dtype=np.float64)
     numbers = numbers[np.isfinite(numbers)]
-    if pd.api.types.is_integer_dtype(values.dtype):
+    # pandas has no whole numbers with gaps but as floats: where some are missing and all others are whole, they count.
+    gaps = len(numbers) > 0 and bool(values.isna().any()) and bool((numbers == np.round(numbers)).all())
+    if pd.api.types.is_integer_dtype(values.dtype) or gaps:
         if set(np.unique(numbers[:MANY_LEVELS])) <= {0.0, 1.0} and set(np.unique(numbers)) == {0.0, 1.0}:
             return Column("boolean", [0, 1] + ([None] if values.isna().any() else []))
         bounds = (0.0, None) if len(numbers) and numbers.min() >= 0 else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.projection._numba import entry, kernel, part
 from evenhand.projection.levels.branch import (
@@ -82,6 +81,7 @@ class Density(NamedTuple):
     m: FloatArray
     room: FloatArray
     frequency: FloatArray  # (levels,) logarithms
+    meet: BoolArray  # (pieces, components) which of them meet
 
 
 @kernel
@@ -629,8 +629,12 @@ def search_mixed(
                                 value -= d.R[e, i, j] * x[j]
                             distance[e] += 0.5 * value * value
                         distance[e] -= d.room[e]
+                        if not d.meet[k, e]:
+                            distance[e] = np.inf
                 for _ in range(max(components, 1)):
                     e = int(np.argmin(distance))
+                    if distance[e] == np.inf:
+                        break
                     distance[e] = np.inf
                     n = _number_columns(c, p, k, v, x, d, e, quadratic, to)
                     if n >= 0:
@@ -650,46 +654,6 @@ def search_mixed(
         nodes[q], outcome[q] = spent, ended
         cost[q] = best if found else np.inf
         bound[q] = min(least, min(best, _cut(best, quadratic))) if found else least
-
-
-class MixedProjection(NamedTuple):
-    """Cheapest changes, one row per person."""
-
-    points: FloatArray
-    levels: IntArray
-    cost: FloatArray  # infinite where nothing was found
-    bound: FloatArray  # proven: nothing is cheaper
-    proven: BoolArray  # whether the search came to an end
-    nodes: IntArray
-
-
-def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.require(array, requirements=["C", "W"])
-
-
-class MixedProjector:
-    """Projects people onto the pieces of one label."""
-
-    def __init__(self, columns: Columns, pieces: Pieces, density: Density, guard: float) -> None:
-        # One layout for all: for every other one numba would compile everything again.
-        self.columns = Columns(*map(_plain, columns))
-        self.pieces = Pieces(*map(_plain, pieces))
-        self.density = Density(*map(_plain, density))
-        self.guard = guard
-
-    def project(
-        self, X: FloatArray, levels: IntArray, own: FloatArray, cutoff: FloatArray, max_nodes: int
-    ) -> MixedProjection:
-        """Numbers `X` and positions of levels; `own` has the cost of bins, -1 for other levels, or no rows."""
-        n = len(X)
-        points, new, cost, bound = X.copy("C"), levels.copy("C"), np.full(n, np.inf), np.full(n, np.inf)
-        outcome, nodes = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        if len(self.pieces.lower) and n:
-            search_mixed(
-                self.columns, self.pieces, self.density, _plain(X), _plain(levels), _plain(own), self.guard,
-                int(max_nodes), _plain(cutoff), points, new, cost, bound, outcome, nodes,
-            )  # fmt: skip
-        return MixedProjection(points, new, cost, bound, outcome == PROVEN, nodes)
 
 
 def make_pieces(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.costs import Cost, by_row
+from evenhand.costs import Norm, by_row
 from evenhand.sets import ConvexSet, Ellipsoid, Region
 from evenhand.types import FloatArray
 
@@ -61,7 +61,7 @@ class Boxes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Compiled:
     """A compiled region.
 
     Attributes
@@ -94,8 +94,8 @@ class Problem:
 
 
 def compile_region(
-    region: Region, cost: Cost, directions: npt.NDArray[np.int64], within: ConvexSet | None = None
-) -> Problem:
+    region: Region, cost: Norm, directions: npt.NDArray[np.int64], within: ConvexSet | None = None
+) -> Compiled:
     """Flatten a region.
 
     Parameters
@@ -121,7 +121,7 @@ def compile_region(
     several: dict[int, tuple[int, ...]] = {}
     for number, (_, piece) in enumerate(alive):
         piece_poly.append(polyhedra.setdefault(_polyhedron_key(piece), (len(polyhedra), piece))[0])
-        curved = [e for e in piece.ellipsoids if e.radius > 0]
+        curved = [e for e in _ellipsoids(piece) if e.radius > 0]
         found = [ellipsoids.setdefault(_ellipsoid_key(e), (len(ellipsoids), e))[0] for e in curved]
         piece_ell.append(found[0] if len(found) == 1 else SEVERAL if found else NO_ELLIPSOID)
         if len(found) > 1:
@@ -145,7 +145,7 @@ def compile_region(
         upper = np.array([piece.box[1] for _, piece in alive]).reshape(-1, dim)
         boxes = Boxes(cost.order, lower, upper, weight, directions, *limits.box)
     index = np.array([i for i, _ in alive], dtype=np.int64)
-    return Problem(tables, boxes, index, free, dim, several)
+    return Compiled(tables, boxes, index, free, dim, several)
 
 
 def _trivially_empty(piece: ConvexSet) -> bool:
@@ -153,12 +153,16 @@ def _trivially_empty(piece: ConvexSet) -> bool:
     G, h = piece.halfspaces
     crossed = (lower > upper).any() or (lower == np.inf).any() or (upper == -np.inf).any()
     impossible = ((h < 0) & ~G.any(axis=1)).any() or (h == -np.inf).any()
-    return bool(crossed or impossible or any(e.radius < 0 for e in piece.ellipsoids))
+    return bool(crossed or impossible or any(e.radius < 0 for e in _ellipsoids(piece)))
+
+
+def _ellipsoids(piece: ConvexSet) -> list[Ellipsoid]:
+    return [part for part in piece.ellipsoids if isinstance(part, Ellipsoid)]  # the solver refuses all others
 
 
 def _flat(piece: ConvexSet) -> list[Ellipsoid]:
     """Ellipsoids without a width: equations, which are rows to the solvers."""
-    return [e for e in piece.ellipsoids if e.radius == 0]
+    return [e for e in _ellipsoids(piece) if e.radius == 0]
 
 
 def _polyhedron_key(piece: ConvexSet) -> bytes:

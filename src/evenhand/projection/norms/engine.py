@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.costs import Cost, as_cost
+from evenhand.costs import L1, L2
 from evenhand.projection.boxes import nearest_box
 from evenhand.projection.norms.compiled import Boxes, compile_region
 from evenhand.projection.norms.pieces import TIE
 from evenhand.projection.norms.repair import Answer, by_library, canonical, first, inside, instance
 from evenhand.projection.norms.search import FOUND, TIED, UNRESOLVED, search_table
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
-from evenhand.projection.result import Projection
-from evenhand.sets import ConvexSet, Region
-from evenhand.status import ACCURATE, Status, statuses
-from evenhand.table.limits import Limits
+from evenhand.projection.problem import Problem
+from evenhand.projection.result import Projection, judged
+from evenhand.projection.solver import Projector, register_solver
+from evenhand.sets import ConvexSet, Paraboloid, Region
+from evenhand.status import ACCURATE
 from evenhand.types import FloatArray
 
-TOO_LARGE = 1e100  # past this squares overflow; NaN and infinity are not below it either
+GUARD = 1e-11  # relative distance from every constraint that rounding needs
 
 
 @dataclass
@@ -34,64 +36,55 @@ class _Found:
     failed: npt.NDArray[np.bool_]
 
 
-class Projector:
-    """A region compiled for one cost; projects as many tables as you like.
+@register_solver()
+class NormProjector(Projector):
+    """Onto convex sets over numbers, in a norm: closed form for boxes, kernels for everything else."""
 
-    Parameters
-    ----------
-    region : Region
-        Where to project.
-    cost : L1, L2, "l1" or "l2"
-        What to minimise.
-    limits : Limits, optional
-        What may change; everything if left out.
-    """
+    # The last two keep an absolute distance, for people at the very origin, where all numbers that meet are zero.
+    guards: ClassVar[tuple[tuple[float, float], ...]] = (*Projector.guards, (GUARD, 1e-9), (GUARD, 1e-6))
+    convex: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        region: Region,
-        cost: Cost | str = "l1",
-        limits: Limits | None = None,
-    ) -> None:
-        self.dim = region.dim
-        self.cost = as_cost(cost)
-        ways = np.ones(region.dim, dtype=np.int64) if limits is None else limits.directions
-        within = None if limits is None else ConvexSet(region.dim, limits.lower, limits.upper)
-        self.problem = compile_region(region, self.cost, ways, within)
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        limits = problem.limits
+        self.dim = problem.region.dim
+        self.cost = problem.cost
+        within = ConvexSet(self.dim, limits.lower, limits.upper)
+        self.compiled = compile_region(problem.region, self.cost, limits.directions, within)
 
-    def project(self, X: FloatArray, guard: float = 0.0, cutoff: FloatArray | None = None) -> Projection:
-        """Project one chunk.
+    @classmethod
+    def refusal(cls, problem: Problem) -> str:
+        """Why a problem is not for norms."""
+        if not isinstance(problem.region, Region):
+            return "its regions are unions of convex sets."
+        if not isinstance(problem.cost, L1 | L2):
+            return 'its costs are norms, "l1", "l2", L1(...) or L2(...).'
+        if len(problem.layout.categories) or problem.limits.stepped:
+            return "it takes numbers that may have any value; steps, levels and rules need a cost that is a sum."
+        if any(isinstance(part, Paraboloid) for piece in problem.region.pieces for part in piece.ellipsoids):
+            return "it takes ellipsoids, and no density over levels."
+        return ""
 
-        Parameters
-        ----------
-        X : array of shape (n, dim)
-            Queries.
-        guard : float
-            Relative distance kept from every constraint, so that rounding cannot cross it.
-        cutoff : array of shape (n,), optional
-            Costs above which an answer is of no use; such rows come back as unreachable.
-        """
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        finite: npt.NDArray[np.bool_] = np.asarray((np.abs(X) < TOO_LARGE).all(axis=1))
-        limit = np.full(len(X), np.inf) if cutoff is None else np.asarray(cutoff, dtype=np.float64)
-        if not finite.all():
-            return _scatter(self.project(X[finite], guard, limit[finite]), finite)
-        boxes = self.problem.boxes
-        found = self._general(X, guard, limit) if boxes is None else self._boxes(boxes, X, guard, limit)
+    def _solve(self, X: FloatArray, guard: float, cutoff: FloatArray) -> Projection:
+        boxes = self.compiled.boxes
+        found = self._general(X, guard, cutoff) if boxes is None else self._boxes(boxes, X, guard, cutoff)
         reached = np.isfinite(found.cost)
-        gap = np.full(len(X), np.nan)
-        gap[reached] = np.maximum(found.cost[reached] - found.bound[reached], 0.0)
-        status = statuses(len(X), Status.UNREACHABLE)
-        status[found.failed] = Status.FAILED
-        status[reached] = Status.INACCURATE
-        accurate = gap <= ACCURATE * found.cost
-        if not accurate[reached].all():  # next to nothing compared with the person's own size is nothing
-            accurate |= gap <= 1e-12 * self.cost(X, np.zeros(self.dim))
-        status[reached & accurate] = Status.OPTIMAL
+        # Next to nothing compared with the person's own size is nothing.
+        sure = found.cost[reached] - found.bound[reached] <= ACCURATE * found.cost[reached]
+        size = None if sure.all() else self.cost(X, np.zeros(self.dim))
+        status = judged(found.cost, found.bound, found.failed, size)
         found.points[~reached] = np.nan
-        known = self.problem.index
+        points = found.points
+        if self.problem.limits.any:
+            points[reached] = self.problem.limits.snap(points[reached], X[reached])
+        known = self.compiled.index
         piece = np.where(reached, known[found.piece] if len(known) else -1, -1)
-        return Projection(found.points, np.where(reached, found.cost, np.nan), gap, piece, status)
+        bound = np.where(reached, found.bound, np.where(found.failed, 0.0, np.inf))
+        return Projection(points, np.where(reached, found.cost, np.nan), bound, piece, status)
+
+    def before(self, a: FloatArray, b: FloatArray) -> bool:
+        """Which of two equally costly changes comes first: as the kernels decide it."""
+        return bool(self.cost.before(a, b))
 
     def _boxes(self, boxes: Boxes, X: FloatArray, guard: float, cutoff: FloatArray) -> _Found:
         n = len(X)
@@ -101,14 +94,14 @@ class Projector:
         return _Found(points, cost, cost, piece, np.zeros(n, dtype=bool))
 
     def _general(self, X: FloatArray, guard: float, cutoff: FloatArray) -> _Found:
-        n, free = len(X), self.problem.free
-        if not len(free) or not len(self.problem.index):
+        n, free = len(X), self.compiled.free
+        if not len(free) or not len(self.compiled.index):
             return self._nobody_moves(X)
         xi, _, cost, bound, piece, outcome, _ = self._kernel(X, guard, cutoff)
         failed = np.zeros(n, dtype=bool)
         for q in np.flatnonzero((outcome == TIED) | (outcome == UNRESOLVED)):
             failed[q], xi[q], cost[q], bound[q], piece[q] = self._repair(X[q], guard, cutoff[q])
-        change = self.problem.changes(xi)
+        change = self.compiled.changes(xi)
         if len(free) == self.dim:
             points = X + change
         else:
@@ -120,8 +113,8 @@ class Projector:
         """Nothing may change, or there is no piece: a query is its own answer, or has none."""
         piece = np.full(len(X), -1)
         for q, x in enumerate(X):
-            for k in reversed(range(len(self.problem.index))):
-                if inside(instance(self.problem, k, x, 0.0)):
+            for k in reversed(range(len(self.compiled.index))):
+                if inside(instance(self.compiled, k, x, 0.0)):
                     piece[q] = k
         cost = np.where(piece >= 0, 0.0, np.inf)
         return _Found(X.copy(), cost, cost, piece, np.zeros(len(X), dtype=bool))
@@ -132,10 +125,10 @@ class Projector:
         FloatArray, FloatArray, FloatArray, FloatArray, npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray
     ]:
         n = len(X)
-        xi, mult = np.zeros((n, len(self.problem.free))), np.zeros((n, rows))
+        xi, mult = np.zeros((n, len(self.compiled.free))), np.zeros((n, rows))
         weight, cost, bound = np.empty(n), np.empty(n), np.empty(n)
         piece, outcome = np.empty(n, np.int64), np.empty(n, np.int64)
-        search_table(self.problem.tables, X, guard, cutoff, only, xi, mult, weight, cost, bound, piece, outcome)
+        search_table(self.compiled.tables, X, guard, cutoff, only, xi, mult, weight, cost, bound, piece, outcome)
         return xi, weight, cost, bound, piece, outcome, mult
 
     def solve_piece(self, piece: int, X: FloatArray, guard: float = 0.0) -> tuple[FloatArray, FloatArray]:
@@ -145,10 +138,10 @@ class Projector:
 
     def _one(self, piece: int, x: FloatArray, guard: float) -> Answer:
         """One query and one piece: by the kernels, else by the library."""
-        t = self.problem.tables
+        t = self.compiled.tables
         p = int(t.piece_poly[piece])
         rows = int(t.row_start[p + 1] - t.row_start[p])
-        part = instance(self.problem, piece, x, guard)
+        part = instance(self.compiled, piece, x, guard)
         xi, weight, cost, bound, _, outcome, mult = self._kernel(
             x[None], guard, np.full(1, np.inf), only=piece, rows=rows
         )
@@ -163,11 +156,11 @@ class Projector:
         """All pieces for one query, the careful way: failed, xi, cost, bound, piece."""
         candidates: list[tuple[int, FloatArray, float]] = []
         bound, missing = np.inf, np.inf
-        for piece in range(len(self.problem.index)):
+        for piece in range(len(self.compiled.index)):
             answer = self._one(piece, x, guard)
             if answer.status == OPTIMAL:
                 # A unique point stays as the kernels found it: it is the same, to the last bit, without a repair.
-                xi = answer.xi if answer.unique else canonical(instance(self.problem, piece, x, guard), answer)
+                xi = answer.xi if answer.unique else canonical(instance(self.compiled, piece, x, guard), answer)
                 candidates.append((piece, xi, answer.cost))
                 bound = min(bound, answer.bound)
             elif answer.status == FAILED:
@@ -176,27 +169,10 @@ class Projector:
         if not usable:
             return (
                 bool(missing <= cutoff * (1 + TIE)) and bool(np.isfinite(missing)),
-                np.full(len(self.problem.free), np.nan),
+                np.full(len(self.compiled.free), np.nan),
                 np.inf,
                 np.inf,
                 -1,
             )
-        piece, xi, cost = first(self.problem, usable)
+        piece, xi, cost = first(self.compiled, usable)
         return False, xi, cost, min(bound, missing, cost), piece
-
-
-def _scatter(part: Projection, rows: npt.NDArray[np.bool_]) -> Projection:
-    """The answers of some rows in a table where all others are invalid."""
-    n = len(rows)
-    points = np.full((n, part.points.shape[1]), np.nan)
-    cost, gap = np.full(n, np.nan), np.full(n, np.nan)
-    piece = np.full(n, -1)
-    status = statuses(n, Status.INVALID)
-    points[rows], cost[rows], gap[rows], piece[rows], status[rows] = (
-        part.points,
-        part.cost,
-        part.gap,
-        part.piece,
-        part.status,
-    )
-    return Projection(points, cost, gap, piece, status)

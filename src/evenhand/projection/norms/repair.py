@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from evenhand.projection.norms.compiled import Problem
+from evenhand.projection.norms.compiled import Compiled
 from evenhand.projection.norms.pieces import FAR, TIE
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
@@ -49,7 +49,7 @@ class Answer:
     unique: bool = False  # whether the kernels have shown that no other point costs as little
 
 
-def instance(problem: Problem, piece: int, x: FloatArray, guard: float) -> Instance:
+def instance(problem: Compiled, piece: int, x: FloatArray, guard: float) -> Instance:
     """The problem that the kernels see for one piece and one query."""
     t = problem.tables
     p, e = int(t.piece_poly[piece]), int(t.piece_ell[piece])
@@ -262,7 +262,7 @@ def _as_good(problem: Instance, answer: Answer, xi: FloatArray) -> bool:
     return feasible(problem, xi) and float(np.abs(xi).sum()) <= answer.cost * (1 + TIE)
 
 
-def first(problem: Problem, candidates: list[tuple[int, FloatArray, float]]) -> tuple[int, FloatArray, float]:
+def first(problem: Compiled, candidates: list[tuple[int, FloatArray, float]]) -> tuple[int, FloatArray, float]:
     """The canonical one among candidates (piece, xi, cost): cost, then length, then the point itself."""
     cheapest = min(cost for _, _, cost in candidates)
     tied = [c for c in candidates if c[2] <= cheapest * (1 + TIE)]

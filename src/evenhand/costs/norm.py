@@ -1,21 +1,20 @@
-"""Distances between people, usable as the cost of changing one into the other.
+"""Norms of the change: ``cost(x, x') = ||x' - x||``.
 
-Every cost is a norm of the change: ``cost(x, x') = ||x' - x||``.  A change of
-variables turns each of them into a plain l1 or l2 norm, which is all that the
-solvers have to know (see :meth:`L1.frame` and :meth:`L2.frame`).
+A change of variables turns each of them into a plain l1 or l2 norm, which is all that the solvers have to know (see
+:meth:`L1.frame` and :meth:`L2.frame`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
+
+TIE = 1e-9  # relative difference of lengths that counts as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +36,7 @@ class L1:
     names: tuple[str, ...] | None = field(default=None, init=False)  # of the columns, if the weights came with names
 
     order: ClassVar[int] = 1
+    metric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", _names(self.weights))
@@ -49,6 +49,14 @@ class L1:
         """Distance between the rows of `a` and the rows of `b`."""
         change = _difference(a, b)
         return by_row(np.abs(change), _weights(self.weights, change.shape[1]))
+
+    def price(self, people: FloatArray, points: FloatArray) -> FloatArray:
+        """Cost of changing people into others."""
+        return self(points, people)
+
+    def rates(self, dim: int) -> FloatArray:
+        """Cost per unit of each of `dim` columns."""
+        return _weights(self.weights, dim)
 
     @classmethod
     def mad(cls, X: npt.ArrayLike) -> L1:
@@ -64,6 +72,10 @@ class L1:
         """Diagonal S with ``change[free] = S * xi`` and cost ``||xi||_1``."""
         scale: FloatArray = 1.0 / _weights(self.weights, dim)[free]
         return scale
+
+    def before(self, a: FloatArray, b: FloatArray) -> bool:
+        """Which of two equally costly changes comes first: by length in the cost's units, then lexicographically."""
+        return _shorter(self.frame(len(a), np.arange(len(a))), a, b)
 
     def dual(self, rows: FloatArray) -> FloatArray:
         """Dual norm of each row: how much ``row @ x`` can change per unit of cost."""
@@ -102,6 +114,7 @@ class L2:
     names: tuple[str, ...] | None = field(default=None, init=False)  # of the columns, if the weights came with names
 
     order: ClassVar[int] = 2
+    metric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", _names(self.weights if self.matrix is None else self.matrix))
@@ -122,6 +135,14 @@ class L2:
             return np.sqrt(by_row(change**2, _weights(self.weights, change.shape[1])))
         squares: FloatArray = np.einsum("ij,jk,ik->i", change, self._omega(change.shape[1]), change)
         return np.sqrt(squares)
+
+    def price(self, people: FloatArray, points: FloatArray) -> FloatArray:
+        """Cost of changing people into others."""
+        return self(points, people)
+
+    def rates(self, dim: int) -> None:  # noqa: ARG002 - one interface
+        """None: the cost is no sum over columns."""
+        return
 
     @classmethod
     def mahalanobis(cls, X: npt.ArrayLike) -> L2:
@@ -148,6 +169,10 @@ class L2:
         inverse: FloatArray = np.linalg.inv(factor).T
         return inverse
 
+    def before(self, a: FloatArray, b: FloatArray) -> bool:
+        """Which of two equally costly changes comes first: by length in the cost's units, then lexicographically."""
+        return _shorter(self.frame(len(a), np.arange(len(a))), a, b)
+
     def dual(self, rows: FloatArray) -> FloatArray:
         """Dual norm of each row: how much ``row @ x`` can change per unit of cost."""
         size: FloatArray = np.linalg.norm(self._plain(rows), axis=1)
@@ -169,93 +194,12 @@ class L2:
         return self.matrix
 
 
-@dataclass(frozen=True, eq=False)
-class Gower:
-    """How far two people are apart, in the units of a schema; works on encoded rows.
-
-    Examples
-    --------
-    >>> from evenhand.table.column import Column
-    >>> schema = Schema({"age": Column("integer", weight=0.1), "sex": Column("categorical", levels=["f", "m"])})
-    >>> Gower(schema)([[30.0, 0.0]], [[35.0, 1.0]]).tolist()
-    [1.5]
-    """
-
-    schema: Schema
-
-    def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
-        """Distance between the rows of `a` and the rows of `b`."""
-        left, right = np.atleast_2d(np.asarray(a, dtype=np.float64)), np.atleast_2d(np.asarray(b, dtype=np.float64))
-        total = np.zeros(max(len(left), len(right)))
-        for j, column in enumerate(self.schema.columns.values()):
-            if column.is_number:
-                total += column.weight * np.abs(left[:, j] - right[:, j])
-            else:
-                lost = np.isnan(left[:, j]) | np.isnan(right[:, j])
-                i, k = (np.where(lost, 0, side[:, j]).astype(np.intp) for side in (left, right))
-                total += np.where(lost, np.nan, column.distances[i, k])
-        return total
-
-    def price(self, people: FloatArray, points: FloatArray) -> FloatArray:
-        """Cost of changing people into others, in the direction of the change."""
-        total = np.zeros(len(people))
-        for j, column in enumerate(self.schema.columns.values()):
-            if column.is_number:
-                total += column.weight * np.abs(points[:, j] - people[:, j])
-            else:
-                total += column.moves[people[:, j].astype(np.intp), points[:, j].astype(np.intp)]
-        return total
-
-    def __repr__(self) -> str:
-        return f"Gower({len(self.schema)} columns)"
-
-
-Cost: TypeAlias = L1 | L2
-Distance: TypeAlias = Callable[[npt.ArrayLike, npt.ArrayLike], FloatArray]
-
-
-def as_cost(cost: Cost | str) -> Cost:
-    """The cost that a string or a cost object stands for."""
-    if isinstance(cost, L1 | L2):
-        return cost
-    return _named(cost, "cost", 'a cost has to be a norm: "l1", "l2", L1(...) or L2(...)')
-
-
-def fitting(cost: Cost | str, dim: int, columns: Sequence[str] | None = None) -> Cost:
-    """The same for tables of `dim` columns: a cost of another size fails here, and not in the middle of a search.
-
-    If both the weights (a pandas Series) and the columns have names, the weights follow the names.
-    """
-    norm = as_cost(cost)
-    if columns is not None and norm.names is not None and tuple(columns) != norm.names:
-        strange = [name for name in norm.names if name not in columns] + [c for c in columns if c not in norm.names]
-        if strange:
-            raise ValueError(
-                f"The cost's weights and the model's columns have different names, such as {strange[0]!r}. "
-                "Give one weight per column, or an array in the model's order."
-            )
-        order = [norm.names.index(name) for name in columns]
-        if isinstance(norm, L2) and norm.matrix is not None:
-            norm = L2(matrix=norm.matrix[np.ix_(order, order)])
-        elif norm.weights is not None:
-            norm = type(norm)(weights=norm.weights[order])
-    norm.frame(dim, np.arange(dim))
-    return norm
-
-
-def as_distance(distance: Distance | str) -> Distance:
-    """The distance that a string or any callable ``(A, B) -> (n,)`` stands for."""
-    if callable(distance):
-        return distance
-    return _named(distance, "distance", 'use "l1", "l2", L1(...), L2(...) or any function (A, B) -> (n,)')
-
-
-def _named(name: object, what: str, choices: str) -> Cost:
-    if name == "l1":
-        return L1()
-    if name == "l2":
-        return L2()
-    raise ValueError(f"{name!r} is not a known {what}: {choices}.")
+def _shorter(frame: FloatArray, a: FloatArray, b: FloatArray) -> bool:
+    lengths = [float(np.linalg.norm(change / frame)) for change in (a, b)] if frame.ndim == 1 else [0.0, 0.0]
+    if abs(lengths[0] - lengths[1]) > TIE * max(lengths):
+        return lengths[0] < lengths[1]
+    apart = np.flatnonzero(np.abs(a - b) > TIE * np.abs(a).max())
+    return bool(len(apart)) and bool(a[apart[0]] < b[apart[0]])
 
 
 def _names(values: object) -> tuple[str, ...] | None:
@@ -334,28 +278,3 @@ def _finite_table(X: npt.ArrayLike) -> FloatArray:
     if not np.isfinite(table).all():
         raise ValueError("The table contains NaN or infinity; drop or impute these rows first.")
     return table
-
-
-def weighed(schema: Schema, cost: Cost | str) -> Schema:
-    """The schema with the weights of a cost, if it has any."""
-    if cost == "l1":
-        return schema
-    if isinstance(cost, L1):
-        if cost.weights is None:
-            return schema
-        if cost.names is None and len(cost.weights) != len(schema):
-            raise ValueError(f"The cost has {len(cost.weights)} weights, the table has {len(schema)} columns.")
-        names = schema.names if cost.names is None else cost.names
-        strange = [name for name in names if name not in schema.columns]
-        if strange:
-            raise ValueError(f"The cost has a weight for {strange[0]!r}, which is not a column of the table.")
-        return schema.weighted(dict(zip(names, cost.weights.tolist(), strict=True)))
-    raise ValueError(
-        'With levels and steps the cost is a sum over columns: cost="l1" with the weights of the schema, or '
-        f"L1(weights=...); got {cost!r}. If all columns may take any value, pass schema=Schema.numbers(X)."
-    )
-
-
-def spent(cost: Cost | Gower, people: FloatArray, points: FloatArray) -> FloatArray:
-    """What it costs to change people into points; between levels the direction counts."""
-    return cost.price(people, points) if isinstance(cost, Gower) else cost(points, people)

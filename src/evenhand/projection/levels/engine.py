@@ -1,0 +1,136 @@
+"""Onto convex sets over numbers, steps and levels: closed form where nothing is asked jointly, else a search."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.projection.levels.branch import PROVEN
+from evenhand.projection.levels.compiled import columns_of, parts_of, pieces_of
+from evenhand.projection.levels.table import Columns, Density, Pieces, search_mixed
+from evenhand.projection.problem import Problem
+from evenhand.projection.result import Projection, judged
+from evenhand.projection.solver import Projector, register_solver
+from evenhand.sets import Region
+from evenhand.table.limits import DOWN, FIXED, UP
+from evenhand.types import FloatArray, IntArray
+
+
+@register_solver()
+class LevelProjector(Projector):
+    """Searches over levels and steps, with the numbers solved for exactly; the cost is a sum over columns."""
+
+    guards: ClassVar[tuple[tuple[float, float], ...]] = ((1e-10, 0.0), (1e-8, 0.0), (1e-6, 0.0), (1e-5, 0.0))
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.columns = Columns(*map(_plain, columns_of(problem)))
+        self._parts = parts_of(problem.region.pieces)
+        self._tables: dict[float, tuple[Pieces, Density]] = {}
+
+    @classmethod
+    def refusal(cls, problem: Problem) -> str:
+        """Why a problem is not for a search over levels."""
+        if not isinstance(problem.region, Region):
+            return "its regions are unions of convex sets."
+        if problem.cost.rates(problem.n_columns) is None:
+            return 'its costs are sums over columns: "l1", L1(...) or Gower(schema).'
+        n = len(problem.layout.numbers)
+        for piece in problem.region.pieces:
+            if len(piece.ellipsoids) > 1:
+                return "a piece may have one ellipsoid at most."
+            if any(part.matrix[:, n:].any() for part in piece.ellipsoids):
+                return "an ellipsoid may be about numbers only."
+        return ""
+
+    def _solve(self, X: FloatArray, guard: float, cutoff: FloatArray) -> Projection:
+        layout, limits = self.problem.layout, self.problem.limits
+        numbers, levels, values, own, anyway = self._split(X)
+        room = np.maximum(cutoff - anyway, 0.0)
+        to, new, cost, bound, proven, nodes = self._search(numbers, levels, own, room, guard)
+        reached = np.isfinite(cost)
+        points = X.copy()
+        free = (limits.directions != FIXED)[layout.numbers]
+        low, high = limits.lower[layout.numbers], limits.upper[layout.numbers]
+        points[:, layout.numbers] = np.where(free, np.clip(to, low, high), to)
+        for b, j in enumerate(layout.categories):
+            points[:, j] = values[b][np.arange(len(X)), new[:, b]] if b in layout.bins else new[:, b]
+        points[~reached] = np.nan
+        bound = np.where(np.isfinite(bound), np.maximum(bound, 0.0) + anyway, np.inf)
+        status = judged(np.where(reached, cost + anyway, np.inf), bound, ~reached & ~proven)
+        return Projection(points, np.where(reached, cost + anyway, np.nan), bound, np.full(len(X), -1), status, nodes)
+
+    def _search(
+        self, numbers: FloatArray, levels: IntArray, own: FloatArray, cutoff: FloatArray, guard: float
+    ) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, Any, IntArray]:
+        """Numbers and levels of the cheapest answers, their costs, bounds, whether the search ended, and its nodes."""
+        pieces, density = self._at(guard)
+        n = len(numbers)
+        to, new = numbers.copy("C"), levels.copy("C")
+        cost, bound = np.full(n, np.inf), np.full(n, np.inf)
+        outcome, nodes = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        if len(pieces.lower) and n:
+            search_mixed(
+                self.columns, pieces, density, _plain(numbers), _plain(levels), _plain(own), guard,
+                int(self.problem.max_nodes), _plain(cutoff), to, new, cost, bound, outcome, nodes,
+            )  # fmt: skip
+        return to, new, cost, bound, outcome == PROVEN, nodes
+
+    def _at(self, guard: float) -> tuple[Pieces, Density]:
+        if guard not in self._tables:
+            pieces, density = pieces_of(self.problem, self.columns, self._parts, guard)
+            # One layout for all: for every other one numba would compile everything again.
+            self._tables[guard] = Pieces(*map(_plain, pieces)), Density(*map(_plain, density))
+        return self._tables[guard]
+
+    def _split(self, X: FloatArray) -> tuple[FloatArray, IntArray, dict[int, FloatArray], FloatArray, FloatArray]:
+        """Numbers, levels, and for binned numbers the nearest value in every bin, and what it costs.
+
+        What it costs to stay in a bin, because its value is out of bounds, has to be paid anyway and comes last.
+        """
+        layout = self.problem.layout
+        numbers = np.ascontiguousarray(X[:, layout.numbers])
+        levels = layout.levels(X)
+        own = np.full((len(X) if layout.bins else 0, layout.start[-1]), -1.0)
+        values, anyway = {}, np.zeros(len(X))
+        rates = self.problem.cost.rates(layout.n_columns)
+        for b, edges in layout.bins.items():
+            j = int(layout.categories[b])
+            values[b] = self._into_bins(edges, j, X[:, j])
+            cost = rates[j] * np.abs(values[b] - X[:, [j]])
+            cost = np.where(np.isnan(cost), np.inf, cost)
+            stay = cost[np.arange(len(X)), levels[:, b]]
+            stay = np.where(np.isfinite(stay), stay, 0.0)
+            anyway += stay
+            own[:, layout.start[b] : layout.start[b + 1]] = cost - stay[:, None]
+        return numbers, levels, values, own, anyway
+
+    def _into_bins(self, edges: FloatArray, j: int, x: FloatArray) -> FloatArray:
+        """The value in each bin that is nearest to each person; NaN where there is none that may be taken."""
+        limits = self.problem.limits
+        low, high = edges[:-1].copy(), edges[1:].copy()
+        low[0], high[-1] = -np.inf, np.inf  # a discretizer takes what is beyond for the outermost bin
+        # A bin begins at its lower edge and ends before the next one; a little inside, for the discretizer's rounding.
+        inner = np.abs(edges[1:]) * 1e-9 + 1e-12
+        low = np.maximum(low + np.where(np.isfinite(low), inner, 0.0), limits.lower[j])
+        high = np.minimum(high - np.where(np.isfinite(high), inner, 0.0), limits.upper[j])
+        step = 0.0 if limits.step is None else limits.step[j]
+        if step:
+            up = x[:, None] + step * np.ceil((low[None] - x[:, None]) / step)
+            down = x[:, None] - step * np.ceil((x[:, None] - high[None]) / step)
+            value = np.where(x[:, None] < low, up, np.where(x[:, None] > high, down, x[:, None]))
+        else:
+            value = np.clip(x[:, None], low, high)
+        way = limits.directions[j]
+        bad = (value < low) | (value > high)
+        if way == FIXED:
+            value, bad = np.repeat(x[:, None], len(low), axis=1), np.zeros(bad.shape, dtype=bool)
+        elif way in (UP, DOWN):
+            bad |= value < x[:, None] if way == UP else value > x[:, None]
+        return np.where(bad, np.nan, value)
+
+
+def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.require(array, requirements=["C", "W"])
