@@ -28,7 +28,6 @@ from evenhand import (
     certify,
     compare,
     instability,
-    worst_case,
 )
 from evenhand.models import table_view
 
@@ -172,7 +171,6 @@ def test_what_is_not_there_for_levels_says_so(loans) -> None:
     closest = Closest().fit(models["tree"], X, y)
     for make in (
         lambda: certify(closest, X),
-        lambda: worst_case(closest, X, radius=0.1),
         lambda: Steady().fit(models["tree"], X, y),
     ):
         with pytest.raises(TypeError, match="instability"):
