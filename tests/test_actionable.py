@@ -393,7 +393,7 @@ def test_bounds_that_bind_nobody_change_nothing(method: str) -> None:
 def test_rules_and_margin_together(method: str, kind: str) -> None:
     rule = Actionable(immutable=["sepal length"], increase=["sepal width"], bounds={"petal width": (0.0, 2.4)})
     X, margin = people(), 0.03
-    found = fit(method, kind, rule, "l2", margin).explain(X, target=1)
+    found = fit(method, kind, rule, L2(), margin).explain(X, target=1)
     moved = found.status == Status.OPTIMAL
     assert moved.any()
     assert honours(rule, X[moved], found.counterfactual[moved])

@@ -274,7 +274,7 @@ def test_worst_case_of_any_method() -> None:
     assert_allclose(one["distance"], other["distance"], rtol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{"radius": 0.0}, {"radius": [1.0, 2.0]}, {"restarts": 0}, {"on_flip": "x"}])
+@pytest.mark.parametrize("options", [{"radius": -0.1}, {"radius": [1.0, 2.0]}, {"restarts": 0}, {"on_flip": "x"}])
 def test_bad_searches(options) -> None:
     model, X, _ = fitted("wine", "softmax", False)
     with pytest.raises(ValueError, match=r"radius|restarts|on_flip"):

@@ -28,7 +28,6 @@ from evenhand import (
     certify,
     compare,
     instability,
-    worst_case,
 )
 from evenhand.models import view_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from evenhand.explaining.exact import GUARD, ExactExplainer
 from evenhand.explaining.explainer import Explainer, Flip, check_explainer
 from evenhand.explaining.explanations import Explanations
 from evenhand.markup import framed
-from evenhand.models import needs_numbers
 from evenhand.randomness import Streams, identities, seed_of
 from evenhand.stability.certificate import certify
+from evenhand.stability.raw_search import Effort
+from evenhand.stability.raw_tables import worst_in_raw_table
 from evenhand.table.limits import FIXED, FREE
 from evenhand.table.people import people_of
 from evenhand.types import FloatArray
@@ -37,18 +38,41 @@ class WorstCase:
     table : DataFrame
         One row per person: `radius`, the largest `distance` between explanations that was found, the `bound` that is
         proven (NaN for methods that prove nothing, infinity where the prediction may change), `amplification`
-        (distance / radius), `reached` (distance / bound) and whether the prediction `flipped`.  All in units of
-        the cost.
-    perturbed : array of shape (n, n_features)
-        The perturbed people.
+        (distance / radius), `reached` (distance / bound), whether the prediction `flipped`, how far the perturbed
+        person is away (`input_distance`), and whether the search was `exhaustive`: every possible person within the
+        radius was tried, so that no perturbation moves the explanation further.  All in units of the cost.
+    perturbed : array or table of shape (n, n_features)
+        The perturbed people: an array for tables of numbers, otherwise a table of the form and the types that were
+        given.
     original, moved : Explanations
         What the people and the perturbed people are told.
     """
 
     table: pd.DataFrame
-    perturbed: FloatArray = field(repr=False)
+    perturbed: Any = field(repr=False)
     original: Explanations = field(repr=False)
     moved: Explanations = field(repr=False)
+
+    @property
+    def advice(self) -> pd.DataFrame:
+        """In words, one row per person: how it was perturbed, and what it is told before and after.
+
+        `columns_before` and `columns_after` name the columns that it is told to change; without an explanation the
+        words say why, and the columns are empty.
+        """
+        change = replace(self.original, counterfactual=self.moved.factual)
+        rows = range(len(self.table))
+        is_moved = self.table["input_distance"].to_numpy() > 0
+        return pd.DataFrame(
+            {
+                "person": self.table["person"],
+                "perturbation": [change.describe(i) if is_moved[i] else "" for i in rows],
+                "before": [self.original.describe(i) for i in rows],
+                "after": [self.moved.describe(i) for i in rows],
+                "columns_before": _changed_columns(self.original),
+                "columns_after": _changed_columns(self.moved),
+            }
+        )
 
     def __repr__(self) -> str:
         found = self.table["amplification"].to_numpy()
@@ -73,6 +97,8 @@ def worst_case(
 ) -> WorstCase:
     """Search for the perturbation within a radius that moves the explanation most.
 
+    Works on tables of numbers and on raw tables with levels, whole numbers and missing values, with every method.
+
     Parameters
     ----------
     explainer : Explainer
@@ -80,23 +106,38 @@ def worst_case(
     X : table of shape (n, n_features)
         People.
     radius : float, or array of shape (n,)
-        Largest size of the perturbation, in units of the explainer's cost.  Immutable columns are left alone.
+        Largest size of the perturbation, in units of the explainer's cost: in a raw table Gower's distance of the
+        schema.  With 0 nobody moves.  Immutable columns are left alone.
     target, n_jobs
         As in ``explain``.
     on_flip : {"swap", "keep", "skip"}
         As in :func:`instability`; "skip" looks only at perturbations that keep the prediction.
     restarts : int
         Random perturbations to start from, besides those of single features and those towards other pieces of the
-        target's region.
+        target's region, or towards labels.
     rounds : int
-        Rounds of refinement: along the way that the explanation moved, and at random in ever smaller steps.
+        Rounds of refinement: along the way that the explanation moved, and at random in ever smaller steps; in raw
+        tables also by taking columns back and by crossing the best perturbations.  Methods that take long to answer
+        get a quarter of them there.
     random_state : int or numpy Generator, optional
         Seed.
 
     Returns
     -------
     WorstCase
-        What was found is a lower bound of the worst case; `bound` is an upper one.
+        What was found is a lower bound of the worst case; `bound` is an upper one, which is there for tables of
+        numbers only.
+
+    Notes
+    -----
+    In a raw table a perturbed person is a possible one: its levels are known to the model, its numbers move in the
+    steps of their columns (in whole numbers, if the given table holds those) and stay inside of their bounds, and what
+    is missing stays missing.  If no more than 1,000 such people are within the radius (200 for a method that takes
+    long), all of them are tried: the result is exact, and `exhaustive`.  Otherwise all single and double changes of
+    levels and of up to 64 steps are tried, if they are no more than 600 (100); else single changes, at most 400 (60).
+    The rest, and all that a column does that may take any value, is a search.  Of perturbations that move the
+    explanation equally far the smallest is reported.  Sums of prices may exceed the radius by rounding, one part in
+    10^12.
 
     Examples
     --------
@@ -107,24 +148,38 @@ def worst_case(
     >>> explainer = Closest(cost="l2").fit(LogisticRegression(max_iter=1000).fit(X, y))
     >>> bool((worst_case(explainer, X[:5], 0.1).table["amplification"] <= 1 + 1e-6).all())
     True
+
+    A raw table:
+
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> people = pd.DataFrame({"job": ["none", "part", "full", "full"] * 5, "children": [0, 1, 2, 3, 4] * 4})
+    >>> encoder = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
+    >>> model = make_pipeline(encoder, LogisticRegression()).fit(people, people["job"] == "full")
+    >>> worst = worst_case(Closest().fit(model, people), people[:1], radius=1.0)
+    >>> bool(worst.table["exhaustive"].item())
+    True
     """
     check_explainer(explainer)
-    if not explainer.view.reader.plain:
-        raise needs_numbers("worst_case", explainer.view)
     if on_flip not in ("swap", "keep", "skip"):
         raise ValueError(f'on_flip must be "swap", "keep" or "skip", got {on_flip!r}.')
     if restarts < 1 or rounds < 0:
         raise ValueError(f"restarts must be >= 1 and rounds >= 0, got {restarts} and {rounds}.")
     view = explainer.view
-    table = view.read(X)
-    size = np.asarray(radius, dtype=np.float64)
-    if size.shape not in ((), (len(table),)) or not (np.isfinite(size) & (size > 0)).all():
-        raise ValueError(f"radius must be a finite number > 0, or one per person ({len(table)}); got {radius!r}.")
-    index = people_of(X)
+    people = view.reader.read(X)
+    table, index = people.codes, people.index
+    whole = _radii(radius, len(table))
     seed = seed_of(random_state)
     original = explainer.explain(X, target, random_state=seed, n_jobs=n_jobs)
+    if not view.reader.plain:
+        effort = Effort.of(explainer, restarts, rounds)
+        worst = worst_in_raw_table(explainer, people, whole, original, on_flip, seed, effort, n_jobs)
+        unproven = np.full(len(table), np.nan)
+        described = _described(index, original, whole, unproven, worst.distance, worst.flipped)
+        described["input_distance"], described["exhaustive"] = worst.size, worst.exhaustive
+        return WorstCase(described, worst.perturbed, original, worst.moved)
     rows = np.flatnonzero(original.valid)
-    whole = np.broadcast_to(size, (len(table),))
     told = view.read(original.counterfactual)
     search = _Search(explainer, table[rows], whole[rows], told[rows], original.target[rows], on_flip, n_jobs)
     streams, who = Streams(seed), identities(index)[rows]
@@ -299,17 +354,60 @@ def _result(
     if provable and len(rows):
         certificates = certify(explainer, X[rows], original.target[rows], n_jobs=n_jobs)
         bound[rows] = certificates.bound(radius[rows], on_flip)
-    table = pd.DataFrame(
+    table = _described(people_of(given), original, radius, bound, distance, flipped)
+    table["input_distance"] = np.nan
+    if len(rows):
+        table.loc[rows, "input_distance"] = explainer.cost(search.best, search.X)
+    table["exhaustive"] = False
+    return WorstCase(table, perturbed, original, moved)
+
+
+def _described(
+    index: pd.Index,
+    original: Explanations,
+    radius: FloatArray,
+    bound: FloatArray,
+    distance: FloatArray,
+    flipped: npt.NDArray[np.bool_],
+) -> pd.DataFrame:
+    """One row per person: what was found, next to what is proven."""
+    amplification = np.full(len(radius), np.nan)  # of a radius of 0
+    np.divide(distance, radius, out=amplification, where=radius > 0)
+    return pd.DataFrame(
         {
-            "person": people_of(given),
+            "person": index,
             "target": original.target,
             "status": original.status,
             "radius": radius,
             "distance": distance,
             "bound": bound,
-            "amplification": distance / radius,
+            "amplification": amplification,
             "reached": np.where(np.isfinite(bound) & (bound > 0), distance / np.where(bound > 0, bound, 1.0), np.nan),
             "flipped": flipped,
         }
     )
-    return WorstCase(table, perturbed, original, moved)
+
+
+def _changed_columns(explanations: Explanations) -> list[tuple[Any, ...]]:
+    """Names of the columns that each person is told to change; none without an explanation."""
+    changes = explanations.changes
+    frame = pd.DataFrame(changes).rename(columns="x{}".format) if isinstance(changes, np.ndarray) else changes
+    changed = [
+        [not pd.isna(value) and value != 0 and told for value in row]
+        for row, told in zip(frame.astype(object).to_numpy(), explanations.valid, strict=True)
+    ]
+    return [tuple(name for name, moves in zip(frame.columns, row, strict=True) if moves) for row in changed]
+
+
+def _radii(radius: float | npt.ArrayLike, people: int) -> FloatArray:
+    """One radius per person."""
+    try:
+        size = np.asarray(radius, dtype=np.float64)
+    except (TypeError, ValueError):
+        size = np.full((), np.nan)
+    if size.shape not in ((), (people,)) or not (np.isfinite(size) & (size >= 0)).all():
+        raise ValueError(
+            f"radius must be a finite number >= 0, or one per person ({people}), in units of the explainer's cost; "
+            f"got {radius!r}."
+        )
+    return np.broadcast_to(size, (people,))
