@@ -30,7 +30,7 @@ from evenhand.methods.closest import Closest, Plausible
 from evenhand.methods.steady import Steady
 from evenhand.models import GLVQ, view
 from evenhand.parallel import CHUNK
-from evenhand.perturbations.numbers import Gaussian, Mask, Neighbor, Perturbation, Relative, Uniform
+from evenhand.perturbations import Gaussian, Mask, Neighbor, Perturbation, Relative, Uniform
 from evenhand.stability.experiment import BLOCK, Experiment
 from evenhand.study.data import Fold, fold_of, names_of
 from evenhand.study.spec import DataSpec, ExperimentSpec, MethodSpec, ModelSpec, PerturbationSpec, Study
