@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -64,6 +65,11 @@ def test_a_name_comes_from_the_class_or_is_given() -> None:
     register(name="doubled")(TwiceAsMuch)
     assert by_name("doubled", factor=3.0) == TwiceAsMuch(3.0)
     register(TwiceAsMuch)  # a notebook runs the same cell again
+
+
+def test_pickles_that_name_former_modules_can_still_be_read() -> None:
+    for line in (b"cevenhand.perturbations.columns\nRounding\n.", b"cevenhand.perturbations.numbers\nNeighbor\n."):
+        assert pickle.loads(line) in PERTURBATIONS.values()
 
 
 def test_a_name_that_is_taken_is_refused() -> None:

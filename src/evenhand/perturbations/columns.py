@@ -15,6 +15,7 @@ from evenhand.perturbations.base import Perturbation, check_probability, learned
 from evenhand.perturbations.levels import Categorical, Ordered
 from evenhand.perturbations.numbers import Gaussian, Relative
 from evenhand.perturbations.records import Count
+from evenhand.perturbations.records import Rounding as Rounding  # pickles name it here
 from evenhand.perturbations.registry import PERTURBATIONS, register, suits
 from evenhand.table.column import Column
 from evenhand.table.schema import Schema
@@ -41,7 +42,6 @@ class Mixed:
 
     Examples
     --------
-    >>> from evenhand.perturbations import Rounding
     >>> schema = Schema({"income": Column("numeric"), "purpose": Column("categorical", levels=["car", "house"])})
     >>> people = np.array([[1200.0, 0.0], [900.0, 1.0]])
     >>> mixed = Mixed({"income": Rounding(), "purpose": Categorical(0.05)}).bind(schema).fit(people)

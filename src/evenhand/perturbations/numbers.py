@@ -22,6 +22,7 @@ from evenhand.perturbations.base import (
     sorted_columns,
     varies,
 )
+from evenhand.perturbations.neighbor import Neighbor as Neighbor  # pickles name it here
 from evenhand.perturbations.registry import NUMBERS, ROWS, register
 from evenhand.types import FloatArray
 
