@@ -578,7 +578,7 @@ def test_a_defect_is_incomplete_and_not_a_failed_gate(tmp_path, monkeypatch) -> 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("evenhand.cli.app.audit_demo", broken)
+    monkeypatch.setattr("evenhand.cli.audit.audit_demo", broken)
     result = CliRunner().invoke(app, ["audit", "--demo", "--out", str(tmp_path / "out")])
     assert result.exit_code == 3
     assert "out of luck" in result.output

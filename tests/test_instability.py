@@ -27,7 +27,7 @@ from evenhand import (
     Uniform,
     instability,
 )
-from evenhand.perturbations.numbers import learned
+from evenhand.perturbations import learned
 
 COLUMNS = [
     "person",

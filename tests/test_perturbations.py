@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from evenhand import Gaussian, Mask, Neighbor, Relative, Uniform
-from evenhand.perturbations.numbers import learned, perturbed
+from evenhand.perturbations import learned, perturbed
 from evenhand.randomness import Streams, identities, seed_of
 
 MANY = 40_000

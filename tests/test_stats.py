@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from evenhand import stats
-from evenhand.stats import Interval, cluster_bootstrap, hodges_lehmann, paired_bootstrap, share_interval, signed_rank
+from evenhand.stats import (
+    Interval,
+    cluster_bootstrap,
+    hodges_lehmann,
+    paired_bootstrap,
+    resampling,
+    share_interval,
+    signed_rank,
+)
 
 ALL = ("median", "mean", "p95")
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -127,7 +134,7 @@ def test_quantile_of_a_resample_is_numpys_on_repeated_rows(rows, weights, level)
     repeated = np.repeat(values, weights[person])
     if len(repeated) == 0:
         return
-    ours = stats._Resampled(values, person, level).quantiles(weights[np.newaxis].astype(float))[0]
+    ours = resampling.Resampled(values, person, level).quantiles(weights[np.newaxis].astype(float))[0]
     assert ours == pytest.approx(np.quantile(repeated, level), rel=1e-9, abs=1e-9)
 
 
@@ -135,7 +142,7 @@ def test_quantile_of_a_resample_is_found_inside_and_outside_the_usual_range():
     rng = np.random.default_rng(6)
     values, person = rng.normal(size=20_000), rng.integers(500, size=20_000)
     values += 0.1 * person
-    resampled = stats._Resampled(values, person, 0.5)
+    resampled = resampling.Resampled(values, person, 0.5)
     assert 0 < resampled.start < resampled.stop < 20_000
     usual = np.bincount(rng.integers(500, size=500), minlength=500)
     for weights in (usual, 1 * (np.arange(500) < 20), 1 * (np.arange(500) > 480)):
@@ -172,7 +179,7 @@ def test_seed_decides():
 def test_how_many_resamples_are_done_at_once_does_not_matter(monkeypatch):
     values, person = person_effect(np.random.default_rng(7), 51)
     together = cluster_bootstrap(values, person, ALL), paired_bootstrap(values, values**2, person, "median")
-    monkeypatch.setattr(stats, "_BLOCK", 1)
+    monkeypatch.setattr(resampling, "_BLOCK", 1)
     alone = cluster_bootstrap(values, person, ALL), paired_bootstrap(values, values**2, person, "median")
     for name in ALL:
         assert together[0][name] == pytest.approx(alone[0][name])
@@ -207,10 +214,10 @@ def test_one_person_says_nothing_about_others_and_nobody_says_nothing():
 
 
 def test_a_million_people_are_resampled_less_often():
-    assert stats._affordable(2000, 100_000) == 2000
-    assert stats._affordable(2000, 400_000) == 1000
-    assert stats._affordable(2000, 10_000_000) == 400
-    assert stats._affordable(100, 10_000_000) == 100
+    assert resampling.affordable(2000, 100_000) == 2000
+    assert resampling.affordable(2000, 400_000) == 1000
+    assert resampling.affordable(2000, 10_000_000) == 400
+    assert resampling.affordable(100, 10_000_000) == 100
 
 
 @given(st.lists(numbers, min_size=1, max_size=60) | st.lists(few_numbers, min_size=1, max_size=60))

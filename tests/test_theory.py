@@ -392,13 +392,13 @@ def test_the_printed_uniform_tail_is_broken_and_the_corrected_ones_are_not() -> 
     sample = squares(moved(w, 0.0, x0, x0 + uniform(eps, 2)))
     share = (sample >= delta).mean()
     assert share == pytest.approx(0.684, abs=0.01)
-    printed = theory._printed_uniform_tail(w, eps, delta)
+    printed = theory.uniform._printed_uniform_tail(w, eps, delta)
     assert printed == pytest.approx(0.0333, abs=1e-4)
     assert share > 20 * printed
     assert share <= theory.uniform_tail(w, eps, delta, "markov")
     assert share <= theory.uniform_tail(w, eps, delta, "cantelli")
     # Where delta is large enough to be informative, too:
-    assert (sample >= 0.5).mean() > theory._printed_uniform_tail(w, eps, 0.5)
+    assert (sample >= 0.5).mean() > theory.uniform._printed_uniform_tail(w, eps, 0.5)
     assert (sample >= 0.5).mean() <= theory.uniform_tail(w, eps, 0.5) == pytest.approx(2 / 3)
 
 

@@ -15,8 +15,18 @@ from evenhand.methods.penalized import Penalized
 from evenhand.methods.plausible import Plausible
 from evenhand.methods.steady import Steady
 from evenhand.models import GLVQ, GMLVQ, View, view
-from evenhand.perturbations.columns import Categorical, Count, Mixed, Ordered, Rounding
-from evenhand.perturbations.numbers import Gaussian, Mask, Neighbor, Relative, Uniform
+from evenhand.perturbations import (
+    Categorical,
+    Count,
+    Gaussian,
+    Mask,
+    Mixed,
+    Neighbor,
+    Ordered,
+    Relative,
+    Rounding,
+    Uniform,
+)
 from evenhand.projection import Projection, project
 from evenhand.sets import Affine, ConvexSet, Ellipsoid, Region
 from evenhand.stability.certificate import Certificates, certify

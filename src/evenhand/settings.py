@@ -37,6 +37,11 @@ def one_of(*choices: str) -> Check:
     return lambda value: "" if value in choices else "one of " + ", ".join(choices)
 
 
+def named_in(registry: Mapping[str, Any]) -> Check:
+    """A name in a registry, looked up when a file is read: what was added in between counts."""
+    return lambda value: "" if isinstance(value, str) and value in registry else "one of " + ", ".join(registry)
+
+
 def text(value: Any) -> str:
     """Any text that is not empty."""
     return "" if isinstance(value, str) and value else "a text"

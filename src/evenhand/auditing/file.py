@@ -15,8 +15,7 @@ from evenhand.auditing.gates import KNOWN
 from evenhand.auditing.options import DRAWS, LOOKUP, METHODS, PAIRS, PEOPLE
 from evenhand.auditing.tables import Source
 from evenhand.density import HighDensity
-from evenhand.perturbations.columns import Categorical, Count, Mixed, Rounding
-from evenhand.perturbations.numbers import Gaussian, Mask, Relative, Uniform
+from evenhand.perturbations import Categorical, Count, Gaussian, Mask, Mixed, Relative, Rounding, Uniform
 from evenhand.settings import flag, key, list_of, maybe, number, one_of, read_table, read_toml, text, whole
 from evenhand.table.limits import Actionable
 

@@ -22,8 +22,7 @@ import numpy as np
 import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand.perturbations.columns import Mixed, Rounding
-from evenhand.perturbations.numbers import Gaussian, Relative
+from evenhand.perturbations import Gaussian, Mixed, Relative, Rounding
 from evenhand.table.limits import Actionable
 
 PEOPLE = 4000

@@ -11,8 +11,7 @@ from evenhand.auditing.errors import AuditError
 from evenhand.auditing.gates import Gate, parse_gate
 from evenhand.costs import L1, L2
 from evenhand.density import HighDensity
-from evenhand.perturbations.columns import Rounding
-from evenhand.perturbations.numbers import Gaussian, Relative
+from evenhand.perturbations import Gaussian, Relative, Rounding
 from evenhand.settings import nearest
 from evenhand.table.limits import Actionable
 

@@ -18,8 +18,7 @@ from evenhand.methods import Closest, Plausible
 from evenhand.methods.penalized import Penalized
 from evenhand.methods.steady import Steady
 from evenhand.models import View
-from evenhand.perturbations.columns import Count, Mixed, Rounding
-from evenhand.perturbations.numbers import Perturbation, learned
+from evenhand.perturbations import Count, Mixed, Perturbation, Rounding, learned
 from evenhand.settings import nearest
 from evenhand.table.limits import Actionable
 from evenhand.table.schema import Schema

@@ -24,7 +24,7 @@ from evenhand.auditing.errors import AuditError
 from evenhand.costs import Distance
 from evenhand.explaining.explainer import Answers, Explainer, Flip
 from evenhand.explaining.targets import read_targets
-from evenhand.perturbations.numbers import Perturbation
+from evenhand.perturbations import Perturbation
 from evenhand.stability.certificate import certify
 from evenhand.stability.experiment import Experiment, Variations
 from evenhand.stability.instability import Instability, instability

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -90,6 +90,7 @@ class Steady:
     margin: float = 0.0
     actionable: Actionable | None = None
     schema: Schema | None = None
+    l2_only: ClassVar[bool] = True
 
     def fit(self, model: Any, X: Any = None, y: Any = None) -> SteadyExplainer:
         """Choose the pieces on training data `X` (n, n_features); `y` are its labels, for the density."""

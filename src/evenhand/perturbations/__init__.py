@@ -1,11 +1,21 @@
-"""What could have been different about a person."""
+"""What could have been different about a person.
+
+Each perturbation is found by its name; :func:`register` adds one from anywhere.
+"""
 
 from __future__ import annotations
 
-from evenhand.perturbations.columns import Categorical, Count, Mixed, Ordered, Rounding
-from evenhand.perturbations.numbers import Gaussian, Mask, Neighbor, Relative, Uniform
+from evenhand.perturbations.base import Bounds, Perturbation, learned, perturbed
+from evenhand.perturbations.columns import Mixed, bound
+from evenhand.perturbations.levels import Categorical, Ordered
+from evenhand.perturbations.neighbor import Neighbor
+from evenhand.perturbations.numbers import Gaussian, Mask, Relative, Uniform
+from evenhand.perturbations.records import Count, Rounding
+from evenhand.perturbations.registry import PERTURBATIONS, by_name, class_named, parameters_of, register
 
 __all__ = [
+    "PERTURBATIONS",
+    "Bounds",
     "Categorical",
     "Count",
     "Gaussian",
@@ -13,7 +23,15 @@ __all__ = [
     "Mixed",
     "Neighbor",
     "Ordered",
+    "Perturbation",
     "Relative",
     "Rounding",
     "Uniform",
+    "bound",
+    "by_name",
+    "class_named",
+    "learned",
+    "parameters_of",
+    "perturbed",
+    "register",
 ]

@@ -13,7 +13,7 @@ from evenhand import theory
 from evenhand.costs import L2
 from evenhand.explaining.explainer import Explainer
 from evenhand.methods.closest import Closest
-from evenhand.perturbations.numbers import Gaussian, Mask, Perturbation, Uniform
+from evenhand.perturbations import Gaussian, Mask, Perturbation, Uniform
 from evenhand.stability.instability import instability
 from evenhand.types import FloatArray
 

@@ -14,8 +14,7 @@ from evenhand.costs import Distance
 from evenhand.explaining.explainer import LARGEST, Answers, Explainer, Flip
 from evenhand.explaining.targets import read_targets
 from evenhand.parallel import CHUNK, Progress
-from evenhand.perturbations.columns import bound
-from evenhand.perturbations.numbers import Perturbation, learned, perturbed
+from evenhand.perturbations import Perturbation, bound, learned, perturbed
 from evenhand.randomness import Streams, identities, seed_of
 from evenhand.status import VALID, Status, statuses
 from evenhand.types import FloatArray

@@ -16,7 +16,7 @@ from evenhand.explaining.explainer import Explainer, Flip, check_explainer
 from evenhand.explaining.targets import followed
 from evenhand.markup import framed
 from evenhand.parallel import CHUNK, Progress
-from evenhand.perturbations.numbers import Perturbation
+from evenhand.perturbations import Perturbation
 from evenhand.stability.experiment import MEASURES, Experiment
 from evenhand.stats import Interval, cluster_bootstrap
 from evenhand.status import VALID, Status

@@ -14,26 +14,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import ClassifierMixin
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
-from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.costs import as_distance
 from evenhand.density import ClassDensities, HighDensity
-from evenhand.explaining.explainer import Explainer
-from evenhand.methods import Closest, Plausible
-from evenhand.methods.steady import Steady
-from evenhand.models import GLVQ, view
+from evenhand.models import view
 from evenhand.parallel import CHUNK
-from evenhand.perturbations.numbers import Gaussian, Mask, Neighbor, Perturbation, Relative, Uniform
+from evenhand.perturbations import Gaussian, Perturbation
 from evenhand.stability.experiment import BLOCK, Experiment
 from evenhand.study.data import Fold, fold_of, names_of
-from evenhand.study.spec import DataSpec, ExperimentSpec, MethodSpec, ModelSpec, PerturbationSpec, Study
+from evenhand.study.methods import MethodSpec
+from evenhand.study.models import ModelSpec
+from evenhand.study.perturbations import PerturbationSpec
+from evenhand.study.spec import DataSpec, ExperimentSpec, Study
 from evenhand.types import FloatArray
 
 KEYS = ("experiment", "data", "dim", "scale", "model", "method", "cost", "on_flip", "fold")
@@ -81,7 +78,7 @@ class Cell:
     @property
     def density(self) -> tuple[Any, ...] | None:
         """What the density of the cell depends on, None if it needs none; all models of a fold share one."""
-        if self.method.kind != "plausible":
+        if not self.method.needs_density:
             return None
         return (self.data, self.dim, self.scale, self.folds, self.fold, self.method.components, self.method.quantile)
 
@@ -135,7 +132,8 @@ def run(cell: Cell, folder: Path, densities: Densities) -> tuple[pd.DataFrame, d
     model, fold = _fitted(cell.data, cell.dim, cell.scale, cell.model, cell.folds, cell.fold, folder)
     predicted = model.predict(fold.X_test)
     chosen = predicted == fold.y_test if cell.people == "correct" else np.ones(len(predicted), dtype=bool)
-    explainer = _explainer(cell, model, fold, densities)
+    density = None if cell.density is None else densities[cell.density]
+    explainer = cell.method.explainer(cell.cost, model, fold.X_train, fold.y_train, density)
     people = pd.DataFrame(fold.X_test[chosen], index=fold.people[chosen])
     info: dict[str, Any] = {
         "accuracy": float(accuracy_score(fold.y_test, predicted)),
@@ -146,7 +144,7 @@ def run(cell: Cell, folder: Path, densities: Densities) -> tuple[pd.DataFrame, d
     target = "random" if cell.target == "random" else None
     flip: Any = cell.on_flip
     base = Experiment(explainer, people, Gaussian(0.0), target, as_distance(cell.distance), flip, cell.seed, None, None)
-    levels = [(spec.name, *level) for spec in cell.perturbations for level in _levels(spec, fold.X_train)]
+    levels = [(spec.name, *level) for spec in cell.perturbations for level in spec.levels(fold.X_train)]
     step = max(1, BLOCK // cell.draws)
     parts = (levels[first : first + step] for first in range(0, len(levels), step))
     table = pd.concat([_measured(base, some, cell.draws) for some in parts], ignore_index=True)
@@ -175,39 +173,15 @@ class _Together:
 def _measured(base: Experiment, levels: Sequence[tuple[str, float, Perturbation]], draws: int) -> pd.DataFrame:
     """Measure a few levels at once: a hundred people at a time would wait for everything but the solver."""
     together = levels[0][2] if len(levels) == 1 else _Together(tuple(level[2] for level in levels))
-    found, table = base.perturbed_by(together).measure(draws * len(levels), True, CHUNK, None)
+    people, table = base.perturbed_by(together).measure(draws * len(levels), True, CHUNK, None)
     assert table is not None
     which = table["draw"].to_numpy() // draws
     table.insert(0, "perturbation", np.array([name for name, *_ in levels])[which])
     table.insert(1, "level", np.array([level for _, level, _ in levels])[which])
     table["draw"] %= draws
-    row = np.repeat(np.arange(len(found)), draws * len(levels))
-    table["own_cost"], table["floor"] = found["cost"].to_numpy()[row], found["floor"].to_numpy()[row]
+    row = np.repeat(np.arange(len(people)), draws * len(levels))
+    table["own_cost"], table["floor"] = people["cost"].to_numpy()[row], people["floor"].to_numpy()[row]
     return table
-
-
-def _levels(spec: PerturbationSpec, X_train: FloatArray) -> list[tuple[float, Perturbation]]:
-    """The perturbations that a spec stands for, with a number each: masks have one per number of features."""
-    dim = X_train.shape[1]
-    found: list[tuple[float, Perturbation]]
-    if spec.kind == "gaussian":
-        found = [(spec.covariance, Gaussian(spec.covariance))]
-    elif spec.kind == "uniform":
-        found = [(spec.radius, Uniform(spec.radius))]
-    elif spec.kind == "neighbor":
-        found = [(float(spec.k), Neighbor(X_train, spec.k))]
-    else:
-        counts = range(1, dim // 2 + 1) if isinstance(spec.features, str) else spec.features
-        found = [(float(count), Mask(int(count))) for count in counts]
-    return [(level, Relative(p).fit(X_train) if spec.relative else p) for level, p in found]
-
-
-def _classifier(spec: ModelSpec) -> ClassifierMixin:
-    if spec.kind == "softmax":
-        return LogisticRegression(**({} if spec.max_iter is None else {"max_iter": spec.max_iter}))
-    if spec.kind == "tree":
-        return DecisionTreeClassifier(max_depth=spec.max_depth, random_state=0)
-    return GLVQ(prototypes_per_class=spec.prototypes, random_state=0)
 
 
 @lru_cache(maxsize=8)
@@ -218,18 +192,7 @@ def _fitted(
     steps = [] if data.pca is None else [PCA(data.pca, random_state=0)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the paper's models stop where these do
-        return make_pipeline(*steps, _classifier(model)).fit(part.X_train, part.y_train), part
-
-
-@dataclass(frozen=True, eq=False)
-class _Ready:
-    """A density that is fitted already."""
-
-    densities: ClassDensities
-
-    def fit(self, *_: object) -> ClassDensities:
-        """The densities, whatever the arguments."""
-        return self.densities
+        return make_pipeline(*steps, model.classifier()).fit(part.X_train, part.y_train), part
 
 
 def fit_density(cell: Cell, folder: Path) -> ClassDensities:
@@ -240,16 +203,6 @@ def fit_density(cell: Cell, folder: Path) -> ClassDensities:
     return recipe.fit(seen.image(fold.X_train), fold.y_train, seen.classes)
 
 
-def _explainer(cell: Cell, model: Any, fold: Fold, densities: Densities) -> Explainer:
-    if cell.method.kind == "closest":
-        return Closest(cell.cost).fit(model)
-    if cell.method.kind == "steady":
-        return Steady(cost=cell.cost).fit(model, fold.X_train)
-    assert cell.density is not None
-    ready: Any = _Ready(densities[cell.density])
-    return Plausible(ready, cell.cost).fit(model, fold.X_train, fold.y_train)
-
-
 def _density_rank(model: Any, fold: Fold, base: Experiment) -> FloatArray:
     """How plausible the answers are under a density that no method has seen.
 
@@ -257,35 +210,35 @@ def _density_rank(model: Any, fold: Fold, base: Experiment) -> FloatArray:
     are less dense than the answer (each left out of its own density).
     """
     seen = view(model)
-    whole = base.people()
-    rank = np.full(len(whole.valid), np.nan)
+    answered = base.people()
+    rank = np.full(len(answered.valid), np.nan)
     for k, label in enumerate(seen.classes):
-        own = seen.image(fold.X_test[fold.y_test == label])
-        rows = np.flatnonzero(whole.valid & (whole.base.label == k))
-        if len(own) < 3 or not len(rows):
+        held_out = seen.image(fold.X_test[fold.y_test == label])
+        rows = np.flatnonzero(answered.valid & (answered.base.label == k))
+        if len(held_out) < 3 or not len(rows):
             continue
-        unit = np.where(own.std(axis=0) > 0, own.std(axis=0), 1.0)
-        width = len(own) ** (-1.0 / (own.shape[1] + 4))  # Scott's rule
-        real = own / unit
+        unit = np.where(held_out.std(axis=0) > 0, held_out.std(axis=0), 1.0)
+        width = len(held_out) ** (-1.0 / (held_out.shape[1] + 4))  # Scott's rule
+        real = held_out / unit
         kernel = KernelDensity(bandwidth=width).fit(real)
-        n = len(own)
+        n = len(held_out)
         # log of (n f(x) - K(0)) / (n - 1): the density at a person without its own kernel
-        peak = -0.5 * own.shape[1] * np.log(2 * np.pi * width**2)
+        peak = -0.5 * held_out.shape[1] * np.log(2 * np.pi * width**2)
         with np.errstate(divide="ignore", invalid="ignore"):
             others = (
                 np.log(np.maximum(n * np.exp(kernel.score_samples(real) - peak) - 1.0, 1e-300)) + peak - np.log(n - 1)
             )
-        answers = kernel.score_samples(seen.image(whole.base.points[rows]) / unit)
+        answers = kernel.score_samples(seen.image(answered.base.points[rows]) / unit)
         rank[rows] = (answers[:, None] > others[None, :]).mean(axis=1)
     return rank
 
 
 def combined(tables: Mapping[Cell, pd.DataFrame]) -> pd.DataFrame:
     """The rows of cells under each other, with the columns that tell them apart in front."""
-    whole = pd.concat(list(tables.values()), ignore_index=True)
+    rows = pd.concat(list(tables.values()), ignore_index=True)
     sizes = [len(table) for table in tables.values()]
     names = pd.DataFrame([cell.keys() for cell in tables], columns=list(KEYS))
     # A few names, repeated a million times: as categories they cost neither time nor memory.
     words = {key: "category" for key in KEYS if key not in ("dim", "fold")}
     front = names.astype({"dim": "Int64"} | words).loc[np.repeat(np.arange(len(names)), sizes)]
-    return pd.concat([front.reset_index(drop=True), whole], axis=1)
+    return pd.concat([front.reset_index(drop=True), rows], axis=1)

@@ -14,7 +14,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.model_selection import KFold
 from sklearn.utils import shuffle
 
-from evenhand.study.spec import DataSpec, ExperimentSpec, Study, StudyError
+from evenhand.study.errors import StudyError
+from evenhand.study.spec import DataSpec, ExperimentSpec, Study
 from evenhand.types import FloatArray
 
 _LOADERS = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris}
@@ -101,7 +102,7 @@ def _check_table(spec: DataSpec, dim: int | None, experiment: ExperimentSpec, st
         if len(np.unique(fold.y_train)) < 2:
             raise StudyError(f"{where}: fold {number} has one label only for training, {fold.y_train[0]!r}.")
         alone = [label for label in np.unique(y) if (fold.y_train == label).sum() < 2]
-        if alone and any(study.methods[m].kind == "plausible" for m in experiment.methods):
+        if alone and any(study.methods[name].needs_density for name in experiment.methods):
             raise StudyError(
                 f"{where}: fold {number} has fewer than two people of the label {alone[0]!r} for training, and a "
                 "density needs two. Use fewer folds, or leave the label out."
@@ -109,13 +110,9 @@ def _check_table(spec: DataSpec, dim: int | None, experiment: ExperimentSpec, st
     if spec.pca is not None and spec.pca > min(features, training):
         raise StudyError(f"{where}.pca must be at most {min(features, training)} here, got {spec.pca}.")
     for name in experiment.perturbations:
-        perturbation = study.perturbations[name]
-        if perturbation.kind == "mask" and not isinstance(perturbation.features, str):
-            most = max(perturbation.features)
-            if most > features:
-                raise StudyError(f"perturbations.{name}.features: {where} has {features} columns, fewer than {most}.")
-        if perturbation.kind == "neighbor" and perturbation.k >= training:
-            raise StudyError(f"perturbations.{name}.k must be below {training} with {where}, got {perturbation.k}.")
+        # The first fold has the fewest people for training.
+        people = fold_of(spec, dim, "raw", study.folds, 0, study.folder).X_train
+        study.perturbations[name].check(people, f"{where}, which has {features} columns")
 
 
 def fold_of(spec: DataSpec, dim: int | None, scale: str, folds: int, number: int, folder: Path) -> Fold:

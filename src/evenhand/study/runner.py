@@ -20,6 +20,7 @@ from evenhand.projection import compile_kernels
 from evenhand.study import checkpoints
 from evenhand.study.cells import Cell, Densities, expand, fit_density, run
 from evenhand.study.data import check_data, load
+from evenhand.study.modules import import_modules
 from evenhand.study.spec import Study
 
 ATTEMPTS = 3  # a worker that dies is replaced; a cell that keeps killing its worker is not tried forever
@@ -62,6 +63,15 @@ class Outcome:
 
 
 Report = Callable[[Done, int, int], object]
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    """Where a worker finds what a cell does not carry along."""
+
+    results: Path
+    study: Path
+    modules: tuple[str, ...]
 
 
 def run_study(
@@ -127,7 +137,8 @@ def run_study(
             damaged.append(str(error))
             if warn is not None:
                 warn(f"{error} It is computed again.")
-    for done in _run_all(unique, set(tables), keys, folder, study.folder, jobs, cluster, warn):
+    around = _Surroundings(folder, study.folder, study.modules)
+    for done in _run_all(unique, set(tables), keys, around, jobs, cluster, warn):
         take(done)
     ordered = {cell: tables[cell] for cell in cells}
     return Outcome(ordered, {cell: info[cell] for cell in cells}, time.perf_counter() - began, reused, damaged)
@@ -137,8 +148,7 @@ def _run_all(
     cells: list[Cell],
     finished: set[Cell],
     keys: dict[Cell, str],
-    folder: Path,
-    data_folder: Path,
+    around: _Surroundings,
     jobs: int | None,
     cluster: str | None,
     warn: Callable[[str], object] | None,
@@ -152,14 +162,14 @@ def _run_all(
         if not groups:
             return
         # The longest first, so that no worker is left with one at the end.
-        tasks = sorted(groups.values(), key=lambda group: -sum(_effort(cell, data_folder) for cell in group))
+        tasks = sorted(groups.values(), key=lambda group: -sum(_effort(cell, around.study) for cell in group))
         try:
-            for done in _parallel(tasks, keys, folder, data_folder, jobs, cluster):
+            for done in _parallel(tasks, keys, around, jobs, cluster):
                 finished.add(done.cell)
                 yield done
         except (TerminatedWorkerError, BrokenProcessPool) as error:
             for cell in cells:  # what the dead worker's colleagues had finished is on disk
-                if cell not in finished and checkpoints.path_of(cell, keys[cell], folder).exists():
+                if cell not in finished and checkpoints.path_of(cell, keys[cell], around.results).exists():
                     finished.add(cell)
                     yield Done(cell, 0.0, 0, False)
             if attempt == ATTEMPTS - 1:
@@ -171,8 +181,7 @@ def _run_all(
 def _parallel(
     tasks: list[list[Cell]],
     keys: dict[Cell, str],
-    folder: Path,
-    data_folder: Path,
+    around: _Surroundings,
     jobs: int | None,
     cluster: str | None,
 ) -> Iterator[Done]:
@@ -181,7 +190,7 @@ def _parallel(
         # Of the cells that share a density the first will do, so it is the last to be entered here.
         needed = {cell.density: cell for group in tasks for cell in reversed(group) if cell.density is not None}
         first = [joblib.delayed(compile_kernels)()]
-        first += [joblib.delayed(_density)(cell, data_folder) for cell in needed.values()]
+        first += [joblib.delayed(_density)(cell, around) for cell in needed.values()]
         densities: Densities = dict(zip(needed, joblib.Parallel(batch_size=1)(first)[1:], strict=True))
         # A task is a group of cells, whose data and models its worker then has at hand.
         calls = (
@@ -189,8 +198,7 @@ def _parallel(
                 group,
                 [keys[cell] for cell in group],
                 {cell.density: densities[cell.density] for cell in group if cell.density is not None},
-                folder,
-                data_folder,
+                around,
                 os.getpid(),
             )
             for group in tasks
@@ -199,25 +207,25 @@ def _parallel(
             yield from dones
 
 
-def _density(cell: Cell, folder: Path) -> ClassDensities:
+def _density(cell: Cell, around: _Surroundings) -> ClassDensities:
+    import_modules(around.modules, around.study)
     with threadpool_limits(1):
-        return fit_density(cell, folder)
+        return fit_density(cell, around.study)
 
 
-def _work(
-    group: list[Cell], keys: list[str], densities: Densities, folder: Path, data_folder: Path, parent: int
-) -> list[Done]:
+def _work(group: list[Cell], keys: list[str], densities: Densities, around: _Surroundings, parent: int) -> list[Done]:
     """Run a group of cells in a worker, each kept as soon as it is finished."""
+    import_modules(around.modules, around.study)
     done = []
     mine = os.getppid() == parent
     for cell, key in zip(group, keys, strict=True):
         if mine and os.getppid() != parent:  # who asked for it was killed: its next run has the cells to itself
             break
         began = time.perf_counter()
-        path = checkpoints.path_of(cell, key, folder)
+        path = checkpoints.path_of(cell, key, around.results)
         # One thread everywhere: sums of several threads are added up in another order, in the last digit.
         with threadpool_limits(1):
-            table, info = run(cell, data_folder, densities)
+            table, info = run(cell, around.study, densities)
         checkpoints.write(path, key, table, info)
         done.append(Done(cell, time.perf_counter() - began, info["explained"], False))
     return done
@@ -226,5 +234,5 @@ def _work(
 def _effort(cell: Cell, folder: Path) -> float:
     """Roughly: people times levels, and plausible ones take longer."""
     people, features = load(cell.data, cell.dim, folder)[0].shape
-    levels = sum(features // 2 if isinstance(p.features, str) else len(p.features) for p in cell.perturbations)
-    return float(people * levels * (10 if cell.method.kind == "plausible" else 1))
+    levels = sum(len(perturbation.strengths(features)) for perturbation in cell.perturbations)
+    return float(people * levels * (10 if cell.method.needs_density else 1))

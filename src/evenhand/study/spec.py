@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evenhand.settings import check_known, flag, key, list_of, maybe, number, one_of, read_table, read_toml, text, whole
+from evenhand.settings import check_known, key, list_of, maybe, number, one_of, read_table, read_toml, text, whole
+from evenhand.study.errors import StudyError
+from evenhand.study.methods import MethodSpec
+from evenhand.study.models import ModelSpec
+from evenhand.study.modules import import_modules, read_modules
+from evenhand.study.perturbations import PerturbationSpec, read_perturbation
 
 BUNDLED = ("wine", "breast_cancer", "digits", "iris")
-
-
-class StudyError(ValueError):
-    """Something in a study file is wrong; the message names the key and what is possible."""
 
 
 @dataclass(frozen=True)
@@ -30,43 +31,6 @@ class DataSpec:
     samples: int = key(whole(20), 1000)
     spread: float = key(number(0), 5.0)
     content: str = ""  # hash of the file, not a key: another content is another data set, for caches and checkpoints
-
-
-@dataclass(frozen=True)
-class ModelSpec:
-    """What is explained."""
-
-    name: str
-    kind: str = key(one_of("softmax", "tree", "glvq"))
-    max_depth: int | None = key(maybe(whole(1)), None)
-    prototypes: int = key(whole(1), 1)
-    max_iter: int | None = key(maybe(whole(1)), None)
-
-
-@dataclass(frozen=True)
-class MethodSpec:
-    """How it is explained."""
-
-    name: str
-    kind: str = key(one_of("closest", "plausible", "steady"))
-    components: tuple[int, ...] = key(list_of(whole(1)), (1, 2, 3, 4, 5, 6, 7, 8, 9))
-    quantile: float = key(number(0, 1), 0.5)
-
-
-@dataclass(frozen=True)
-class PerturbationSpec:
-    """What could have been different."""
-
-    name: str
-    kind: str = key(one_of("gaussian", "uniform", "mask", "neighbor"))
-    covariance: float = key(number(0), 1.0)
-    radius: float = key(number(0), 1.0)
-    features: tuple[int, ...] | str = key(
-        lambda value: "" if value == "half" else list_of(whole(0))(value) and 'a list of whole numbers, or "half"',
-        (1,),
-    )
-    k: int = key(whole(1), 5)
-    relative: bool = key(flag, False)
 
 
 @dataclass(frozen=True)
@@ -99,13 +63,29 @@ class Study:
     perturbations: Mapping[str, PerturbationSpec]
     experiments: tuple[ExperimentSpec, ...]
     folder: Path = field(default_factory=Path)  # paths in the file are relative to it
+    modules: tuple[str, ...] = ()  # imported before the study is read, and by every worker
 
 
-_PARTS: dict[str, type[Any]] = {
-    "data": DataSpec,
-    "models": ModelSpec,
-    "methods": MethodSpec,
-    "perturbations": PerturbationSpec,
+def _read_data(table: Any, name: str) -> DataSpec:
+    spec: DataSpec = read_table(table, DataSpec, f"data.{name}", StudyError, name=name, content="")
+    return spec
+
+
+def _read_model(table: Any, name: str) -> ModelSpec:
+    spec: ModelSpec = read_table(table, ModelSpec, f"models.{name}", StudyError, name=name)
+    return spec
+
+
+def _read_method(table: Any, name: str) -> MethodSpec:
+    spec: MethodSpec = read_table(table, MethodSpec, f"methods.{name}", StudyError, name=name)
+    return spec
+
+
+_PARTS: dict[str, Callable[[Any, str], Any]] = {
+    "data": _read_data,
+    "models": _read_model,
+    "methods": _read_method,
+    "perturbations": read_perturbation,
 }
 
 
@@ -124,20 +104,19 @@ def read_study(path: str | Path) -> Study:
 
 def parse_study(content: Mapping[str, Any], folder: Path) -> Study:
     """Check the content of a study file; `folder` is where relative paths start."""
-    check_known(content, ("seed", "folds", *_PARTS, "experiments"), "the study", StudyError)
+    check_known(content, ("seed", "folds", "modules", *_PARTS, "experiments"), "the study", StudyError)
     seed, folds = content.get("seed", 0), content.get("folds", 4)
     for name, value, check in (("seed", seed, whole(0)), ("folds", folds, whole(2))):
-        if found := check(value):
-            raise StudyError(f"{name} must be {found}, got {value!r}.")
+        if problem := check(value):
+            raise StudyError(f"{name} must be {problem}, got {value!r}.")
+    modules = read_modules(content.get("modules", []))
+    import_modules(modules, folder)
     parts: dict[str, dict[str, Any]] = {}
-    for part, kind in _PARTS.items():
+    for part, read in _PARTS.items():
         tables = content.get(part, {})
         if not isinstance(tables, Mapping) or not tables:
             raise StudyError(f"The study needs at least one table [{part}.NAME].")
-        given = {"content": ""} if kind is DataSpec else {}
-        parts[part] = {
-            n: read_table(table, kind, f"{part}.{n}", StudyError, name=n, **given) for n, table in tables.items()
-        }
+        parts[part] = {name: read(table, name) for name, table in tables.items()}
     experiments = content.get("experiments", [])
     if not isinstance(experiments, list) or not experiments:
         raise StudyError("The study needs at least one [[experiments]].")
@@ -145,7 +124,7 @@ def parse_study(content: Mapping[str, Any], folder: Path) -> Study:
         read_table(table, ExperimentSpec, f"experiments[{i}]", StudyError) for i, table in enumerate(experiments)
     )
     parts["data"] = {name: _with_content(spec, folder) for name, spec in parts["data"].items()}
-    study = Study(seed, folds, **parts, experiments=grid, folder=folder)
+    study = Study(seed, folds, **parts, experiments=grid, folder=folder, modules=modules)
     for experiment in grid:
         _check_experiment(experiment, study)
     return study
@@ -175,9 +154,9 @@ def _check_experiment(spec: ExperimentSpec, study: Study) -> None:
         for name in getattr(spec, part):
             if name not in known:
                 raise StudyError(f"{where}.{part}: there is no {name!r}; there are {', '.join(known)}.")
-    steady = [name for name in spec.methods if study.methods[name].kind == "steady"]
-    if steady and "l1" in spec.cost:
+    only_l2 = [name for name in spec.methods if study.methods[name].l2_only]
+    if only_l2 and "l1" in spec.cost:
         raise StudyError(
-            f'{where}: the method {steady[0]!r} needs cost = "l2", because projections in l1 have no guarantee; '
+            f'{where}: the method {only_l2[0]!r} needs cost = "l2", because projections in l1 have no guarantee; '
             f"got cost = {list(spec.cost)}. Put it into an experiment of its own."
         )

@@ -13,8 +13,18 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from evenhand.perturbations.columns import Categorical, Count, Mixed, Ordered, Rounding, bound
-from evenhand.perturbations.numbers import Gaussian, Mask, Relative, Uniform
+from evenhand.perturbations import (
+    Categorical,
+    Count,
+    Gaussian,
+    Mask,
+    Mixed,
+    Ordered,
+    Relative,
+    Rounding,
+    Uniform,
+    bound,
+)
 from evenhand.table.column import Column
 from evenhand.table.schema import Schema
 

@@ -1,0 +1,50 @@
+"""``evenhand reproduce``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from evenhand.cli.options import Cluster, Jobs, Only, Out, Seed, refusing
+from evenhand.cli.progress import say
+from evenhand.cli.study import run_with_progress
+from evenhand.reproduce.paper import EXPERIMENTS, cells_of, paper_study
+from evenhand.reproduce.paper import reproduce as write_paper
+from evenhand.study import StudyError
+
+
+def reproduce(
+    out: Out = Path("results/paper"),
+    only: Only = None,
+    jobs: Jobs = None,
+    seed: Seed = None,
+    cluster: Cluster = None,
+) -> None:
+    """Run the evaluation of the founding paper (Artelt 2021), and put every published number next to ours on one page.
+
+    Parts for --only: table1, curse, masking, sensitivity, theorems.
+    """
+    console = Console(stderr=True)
+    with refusing("reproduce", console, StudyError):
+        for name in only or []:
+            if name not in EXPERIMENTS:
+                raise StudyError(f"--only: there is no {name!r}; there are {', '.join(EXPERIMENTS)}.")
+        wanted = paper_study(seed)
+        parts = cells_of(tuple(only or []))
+        nothing_but_theorems = bool(only) and not parts
+        outcome = (
+            None if nothing_but_theorems else run_with_progress(wanted, out, list(parts), jobs, None, cluster, console)
+        )
+    with console.status("writing tables, figures and the page"):
+        summary = write_paper(wanted, outcome, out, tuple(only or []))
+    run = summary["run"]
+    text = f"{run['cells']:,} cells, {run['counterfactuals']:,} counterfactuals, {run['seconds']:.0f} s"
+    if "table1" in summary:
+        cells = summary["table1"]
+        text += (
+            f". Table 1: {cells['same_order']} of {cells['cells']} cells keep the paper's order, "
+            f"{cells['closest_close']} of {cells['cells']} closest medians are within 5 %"
+        )
+    say(console, f"{text}.")
+    say(console, f"Page: {out / 'report.html'}")

@@ -1,0 +1,82 @@
+"""``evenhand study``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+import evenhand
+from evenhand.cli.options import Cluster, Jobs, Only, Out, Seed, refusing, workers_of
+from evenhand.cli.progress import COLUMNS, Watch, say
+from evenhand.study import Outcome, Study, StudyError, combined, read_study, run_study
+from evenhand.study.summaries import medians
+
+
+def study(
+    file: Annotated[Path, typer.Argument(help="A study in TOML; studies/paper.toml is one.")],
+    out: Out = Path("results/study"),
+    only: Only = None,
+    jobs: Jobs = None,
+    seed: Seed = None,
+    cluster: Cluster = None,
+) -> None:
+    """Run a grid of data sets, models, methods and perturbations; finished cells are never run again."""
+    console = Console(stderr=True)
+    with refusing("study", console, StudyError):
+        wanted = read_study(file)
+        outcome = run_with_progress(wanted, out, only or [], jobs, seed, cluster, console)
+    paths = write_results(outcome, out)
+    again = f", {outcome.reused} of them found finished" if outcome.reused else ""
+    say(
+        console,
+        f"{outcome.cells} cells{again}; {outcome.explained:,} counterfactuals in all; {outcome.seconds:.0f} s. "
+        f"Results: {', '.join(str(path) for path in paths)}",
+    )
+
+
+def run_with_progress(
+    study: Study, out: Path, only: list[str], jobs: int | None, seed: int | None, cluster: str | None, console: Console
+) -> Outcome:
+    """Run a study with a bar; `only` and `seed` are as on the command line."""
+    known = list(dict.fromkeys(spec.name for spec in study.experiments))
+    for name in only:
+        if name not in known:
+            raise StudyError(f"--only: there is no experiment {name!r}; there are {', '.join(known)}.")
+    if seed is not None:
+        study = replace(study, seed=seed)
+    workers = workers_of(jobs, cluster, StudyError)
+    with Progress(*COLUMNS, console=console, disable=not console.is_terminal, transient=True) as bar:
+        watch = Watch(bar, out / "cells")
+
+        def warn(text: str) -> None:
+            say(console, text, "yellow")
+
+        with watch:
+            return run_study(
+                study,
+                out,
+                version=evenhand.__version__,
+                only=tuple(only),
+                jobs=workers,
+                cluster=cluster,
+                report=watch.report,
+                warn=warn,
+            )
+
+
+def write_results(outcome: Outcome, out: Path) -> list[Path]:
+    """The draws as Parquet, medians with intervals as CSV, and how it was run as JSON."""
+    out.mkdir(parents=True, exist_ok=True)
+    table = combined(outcome.tables)
+    table.to_parquet(out / "draws.parquet", index=False)
+    medians(table).to_csv(out / "summary.csv", index=False, lineterminator="\n")
+    models = [{**cell.keys(), **info} for cell, info in outcome.info.items()]
+    content = {"version": evenhand.__version__, "cells": models, "damaged": outcome.damaged}
+    (out / "summary.json").write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return [out / name for name in ("draws.parquet", "summary.csv", "summary.json")]
