@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.auditing.people import Everyone, Prepared, Report
-from evenhand.auditing.tables import rows_of
+from evenhand.auditing.everyone import Everyone
+from evenhand.auditing.prepare import Prepared, Report
+from evenhand.auditing.sources import rows_of
 from evenhand.auditing.tasks import Packed, Varied, certify_part, measure_part, run_all, vary_part
 from evenhand.explaining.exact import RegionExplainer
 from evenhand.stability.instability import PILOT, Instability

@@ -12,19 +12,22 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from evenhand.auditing import content as sections
 from evenhand.auditing.errors import AuditError
+from evenhand.auditing.everyone import Everyone, explain_everyone
+from evenhand.auditing.findings import certificates, coverage, movement, remedies
+from evenhand.auditing.findings.alike import Paired, pair_section, paired
+from evenhand.auditing.findings.by_group import Grouped, group_sections
+from evenhand.auditing.findings.cards import card, least_stable
+from evenhand.auditing.findings.lookup import person, wanted_people
+from evenhand.auditing.findings.verdict import judged, verdict
+from evenhand.auditing.fitting import say
 from evenhand.auditing.gates import Gate, Judged
-from evenhand.auditing.groups import Grouped, group_sections
 from evenhand.auditing.measures import Measures, measure, vary
 from evenhand.auditing.options import Options, default_gates
-from evenhand.auditing.pairs import Paired, pair_section, paired
-from evenhand.auditing.people import Everyone, Prepared, Report, explain_everyone, prepare
-from evenhand.auditing.persons import card, least_stable, person, wanted_people
+from evenhand.auditing.plain import plain
+from evenhand.auditing.prepare import Prepared, Report, prepare
 from evenhand.auditing.result import Audit
-from evenhand.auditing.setup import say
-from evenhand.auditing.tables import rows_of
-from evenhand.auditing.verdict import judged, verdict
+from evenhand.auditing.sources import rows_of
 from evenhand.costs import L2
 from evenhand.parallel import backend
 from evenhand.settings import nearest
@@ -150,7 +153,7 @@ def _assembled(
             certificates=setup.in_use in measures.certificates and isinstance(setup.distance, L2),
             limit=1.2 if isinstance(setup.distance, L2) else 2.0,
         )
-    moved = sections.stability(prepared, measures)
+    moved = movement.stability(prepared, measures)
     results = judged(gates, prepared, everyone, measures, moved, pairs, groups)
     noise = next(iter(setup.perturbations))
     about_noise = [gate for gate in gates if gate.argument in (None, noise)]
@@ -172,8 +175,8 @@ def _assembled(
     if not options.redact:
         lookup = [person(prepared, everyone, measures, row, at, varied, limit, gone[at]) for row, at in place.items()]
     missing = everyone.needed & ~everyone.found
-    unanswered = prepared.order[missing[prepared.order]][: sections.EXAMINED]
-    setup.notes.extend(_blocked(prepared, unanswered) + sections.flips_compared(prepared, measures))
+    unanswered = prepared.order[missing[prepared.order]][: coverage.EXAMINED]
+    setup.notes.extend(_blocked(prepared, unanswered) + coverage.flips_compared(prepared, measures))
 
     found = {
         "schema": SCHEMA,
@@ -181,17 +184,17 @@ def _assembled(
         "gates": [_gate(one) for one in results],
         "audited": _audited(prepared, everyone, measures, gates, about),
         "notes": setup.notes,
-        "coverage": sections.coverage(prepared, everyone, measures),
+        "coverage": coverage.coverage(prepared, everyone, measures),
         "stability": moved,
-        "comparisons": sections.comparisons(prepared, measures),
-        "certificates": sections.certificates(measures, radii),
+        "comparisons": movement.comparisons(prepared, measures),
+        "certificates": certificates.certificates(measures, radii),
         "least_stable": cards,
         "pairs": pair_section(prepared, everyone, pairs, varied[setup.in_use], place, gone),
         "groups": groups.sections,
-        "remedies": sections.remedies(prepared, measures, *_remedied(results, noise)),
+        "remedies": remedies.remedies(prepared, measures, *_remedied(results, noise)),
         "lookup": lookup,
     }
-    return Audit(sections.plain(found), {f"{a}, {b}": one for (a, b), one in measures.instability.items()})
+    return Audit(plain(found), {f"{a}, {b}": one for (a, b), one in measures.instability.items()})
 
 
 def _remedied(results: list[Judged], noise: str) -> tuple[str, float | None, str]:
@@ -208,7 +211,7 @@ def _remedied(results: list[Judged], noise: str) -> tuple[str, float | None, str
 def _blocked(prepared: Prepared, rows: Any) -> list[str]:
     if not len(rows):
         return []
-    return sections.blockers(prepared, rows_of(prepared.source, prepared.features, rows))
+    return coverage.blockers(prepared, rows_of(prepared.source, prepared.features, rows))
 
 
 def _gate(one: Judged) -> dict[str, Any]:

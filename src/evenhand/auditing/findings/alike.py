@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.auditing.people import Everyone, Prepared, Report
+from evenhand.auditing.advice import both, tagged, told
+from evenhand.auditing.everyone import Everyone
+from evenhand.auditing.prepare import Prepared, Report
 from evenhand.auditing.tasks import Varied
-from evenhand.auditing.told import both, tagged, told
 from evenhand.costs import L1, L2, Gower
 from evenhand.fairness import Pairs, alike_pairs
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.measures import Measures
-from evenhand.auditing.people import Everyone, Prepared, Report
-from evenhand.auditing.words import from_to, two
+from evenhand.auditing.phrases import from_to, two
+from evenhand.auditing.prepare import Prepared, Report
 from evenhand.fairness import Gap, Group, Groups, group_gaps, grouped
 from evenhand.fairness.groups import MISSING, OTHERS
 from evenhand.fairness.intervals import absolute

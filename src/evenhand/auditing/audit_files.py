@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from evenhand.auditing.audit_file import Wanted
 from evenhand.auditing.errors import AuditError
-from evenhand.auditing.file import Wanted, first_file
+from evenhand.auditing.first_file import first_file
 from evenhand.auditing.loans import loans
-from evenhand.auditing.models import LoadedModel, load_model
-from evenhand.auditing.people import Report
+from evenhand.auditing.model_files import LoadedModel, load_model
+from evenhand.auditing.model_view import seen_model
+from evenhand.auditing.prepare import Report
 from evenhand.auditing.result import Audit, check_folder
 from evenhand.auditing.run import audit
-from evenhand.auditing.seen import seen_model
-from evenhand.auditing.tables import Frame, check_columns, open_table
+from evenhand.auditing.sources import Frame, check_columns, open_table
 
 
 def audit_files(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from evenhand.auditing.content import certified_share
+from evenhand.auditing.everyone import Everyone
+from evenhand.auditing.findings.alike import Paired
+from evenhand.auditing.findings.by_group import COVERAGE, GAPS, Grouped, coverage_gaps, gaps
+from evenhand.auditing.findings.certificates import certified_share
 from evenhand.auditing.gates import Candidate, Gate, Judged, judge
-from evenhand.auditing.groups import COVERAGE, GAPS, Grouped, coverage_gaps, gaps
 from evenhand.auditing.measures import Measures
-from evenhand.auditing.pairs import Paired
-from evenhand.auditing.people import Everyone, Prepared
-from evenhand.auditing.words import from_to, two
+from evenhand.auditing.phrases import from_to, two
+from evenhand.auditing.prepare import Prepared
 from evenhand.stats import Interval, share_interval
 
 ENOUGH, TAIL = 30, 70  # people below which nothing is judged; the 95th percentile takes more

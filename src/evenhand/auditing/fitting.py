@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.auditing.errors import AuditError
+from evenhand.auditing.model_view import last_step
 from evenhand.auditing.options import Options
-from evenhand.auditing.seen import last_step
 from evenhand.costs import L1, L2, Distance, Gower, fitting, weighed
 from evenhand.explaining.explainer import Explainer
 from evenhand.methods.closest import Closest, Plausible
