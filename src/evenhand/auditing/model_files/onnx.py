@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from sklearn.utils.metaestimators import available_if
 
 from evenhand.auditing.errors import AuditError, short
+from evenhand.auditing.model_files.registry import model_file
 
 _NUMBERS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
 _LABELS = ("tensor(int64)", "tensor(int32)", "tensor(string)", "tensor(bool)")
@@ -28,6 +30,8 @@ class OnnxModel:
     name : str
         How errors call it.
     """
+
+    kind_of_model = "ONNX model"
 
     def __init__(self, data: bytes, name: str = "model.onnx") -> None:
         self._data, self._name = data, name
@@ -109,6 +113,12 @@ class OnnxModel:
         """Probabilities, a column for each of the sorted labels."""
         rows = self._run(X, self._map or "")
         return np.array([[row[label] for label in sorted(row)] for row in rows], dtype=np.float64)
+
+
+@model_file(".onnx")
+def open_onnx(data: bytes, path: Path) -> OnnxModel:
+    """Read a classifier; raise AuditError if it is damaged, or takes what cannot be searched."""
+    return OnnxModel(data, str(path))
 
 
 def _session(data: bytes, name: str) -> tuple[Any, tuple[type[Exception], ...]]:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.auditing.errors import AuditError, short
+from evenhand.auditing.model_files.registry import model_file
 
 
-def unpickled(data: bytes, path: Path) -> Any:
-    """The model in a pickle."""
+@model_file(".pkl", ".pickle", ".joblib", unsafe="pickle")
+def open_pickle(data: bytes, path: Path) -> Any:
+    """Read a model of somebody who is trusted."""
     import joblib
 
     try:

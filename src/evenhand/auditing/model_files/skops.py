@@ -25,6 +25,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
 
 from evenhand.auditing.errors import AuditError, short
+from evenhand.auditing.model_files.registry import model_file
 
 MOST_SCHEMA, MOST_UNPACKED = 2**28, 2**31  # bytes; a boosted model of 3000 trees has a schema of 90 MB
 
@@ -71,6 +72,7 @@ _ARRAYS = (SyntaxError, tokenize.TokenError, AssertionError)
 DAMAGED = (*_CONTAINER, *_FIELDS, *_ARRAYS)
 
 
+@model_file(".skops")
 def open_skops(data: bytes, path: Path) -> Any:
     """Read a model; raise AuditError if the file is damaged, or holds what is not trusted."""
     try:
