@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
@@ -9,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from evenhand.auditing.document.persons import Advice, Way
 from evenhand.models import View
 from evenhand.types import FloatArray
-
-SHOWN = 12  # columns of a person that a card lists
 
 
 def amount(value: Any, digits: int = 4) -> str:
@@ -49,9 +49,7 @@ def _on_file(view: View, j: int, code: float, gone: bool) -> str:
     return value if not gone or value == "missing" else f"missing (taken as {value})"
 
 
-def told(
-    view: View, names: list[str], x: FloatArray, cf: FloatArray, gone: npt.NDArray[np.bool_], redact: bool = False
-) -> list[dict[str, Any]]:
+def told(view: View, names: list[str], x: FloatArray, cf: FloatArray, gone: npt.NDArray[np.bool_]) -> list[Advice]:
     """What a person is told to change, in the order of the columns.
 
     Numbers are rounded away from the person, with as many digits as it takes for the model to keep its answer: what
@@ -61,16 +59,21 @@ def told(
     columns = [int(j) for j in np.flatnonzero(changed[0])]
     after = _written(view, x, cf, columns)
     return [
-        {
-            "column": names[j],
-            "before": None if redact else _on_file(view, j, x[j], bool(gone[j])),
-            "after": None if redact else after[j],
-            "value": None if redact or not isinstance(view.schema.value(j, cf[j]), float) else float(cf[j]),
-            "way": way(view, j, x[j], cf[j]),
-            "tag": None,
-        }
+        Advice(
+            column=names[j],
+            before=_on_file(view, j, x[j], bool(gone[j])),
+            after=after[j],
+            value=float(cf[j]) if isinstance(view.schema.value(j, cf[j]), float) else None,
+            way=way(view, j, x[j], cf[j]),
+            tag=None,
+        )
         for j in columns
     ]
+
+
+def hidden(advice: list[Advice]) -> list[Advice]:
+    """The same without values of people."""
+    return [replace(part, before=None, after=None, value=None) for part in advice]
 
 
 def _written(view: View, x: FloatArray, cf: FloatArray, columns: list[int]) -> dict[int, str]:
@@ -101,7 +104,7 @@ def _away(value: float, digits: int, *, up: bool) -> Decimal:
     return found.to_integral() if found == found.to_integral() else found.normalize()
 
 
-def way(view: View, j: int, before: float, after: float) -> str:
+def way(view: View, j: int, before: float, after: float) -> Way:
     """Up or down for numbers and ordered levels, "to" another level otherwise."""
     column = view.schema.column(j)
     if not (column.is_number or column.kind == "ordered"):
@@ -109,20 +112,24 @@ def way(view: View, j: int, before: float, after: float) -> str:
     return "up" if after > before else "down"
 
 
-def tagged(first: list[dict[str, Any]], second: list[dict[str, Any]], names: tuple[str, str]) -> None:
-    """Say of both lists, in place, how they differ."""
-    sides = ({one["column"]: one for one in first}, {one["column"]: one for one in second})
-    for mine, other, who in ((*sides, names[0]), (*sides[::-1], names[1])):
-        for column, one in mine.items():
-            theirs = other.get(column)
-            if theirs is None:
-                one["tag"] = f"only {who} is told this"
-            elif theirs["way"] != one["way"]:
-                one["tag"] = "opposite direction"
-            elif theirs["after"] != one["after"]:
-                one["tag"] = "different amount" if one["way"] != "to" else "another level"
-            else:
-                one["tag"] = "same for both"
+def tagged(first: list[Advice], second: list[Advice], names: tuple[str, str]) -> tuple[list[Advice], list[Advice]]:
+    """Both lists, with how they differ."""
+    return _tagged(first, second, names[0]), _tagged(second, first, names[1])
+
+
+def _tagged(mine: list[Advice], other: list[Advice], who: str) -> list[Advice]:
+    theirs = {part.column: part for part in other}
+    return [replace(part, tag=_tag(part, theirs.get(part.column), who)) for part in mine]
+
+
+def _tag(mine: Advice, theirs: Advice | None, who: str) -> str:
+    if theirs is None:
+        return f"only {who} is told this"
+    if theirs.way != mine.way:
+        return "opposite direction"
+    if theirs.after != mine.after:
+        return "different amount" if mine.way != "to" else "another level"
+    return "same for both"
 
 
 def different(view: View, x: FloatArray, cf: FloatArray, y: FloatArray, other: FloatArray) -> npt.NDArray[np.bool_]:

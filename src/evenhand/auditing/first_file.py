@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.auditing.audit_file import KINDS
-from evenhand.auditing.gates import KNOWN
+from evenhand.auditing.gates import GATES
 from evenhand.auditing.options import DRAWS, LOOKUP, METHODS, PAIRS, PEOPLE
 from evenhand.auditing.sources import Source
 
@@ -50,7 +50,7 @@ methods = ["closest", "plausible", "steady"]   # the one in use first, then alte
 # seed = 0
 # out = "results/audit"
 
-# What must hold: judged on the whole 95 % interval.  Names: {", ".join(KNOWN)}.
+# What must hold: judged on the whole 95 % interval.  Names: {", ".join(GATES)}.
 gates = [
     "not_found_rate <= 0.01",
     "median_amplification <= 2",   # with cost = "l2" rather 1.2

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from evenhand.auditing.errors import AuditError
-from evenhand.auditing.gates import Gate, parse_gate
+from evenhand.auditing.gates import Condition, parse_gate
 from evenhand.costs import L1, L2
 from evenhand.density import HighDensity
 from evenhand.perturbations.columns import Rounding
@@ -121,24 +121,24 @@ class Options:
                 raise AuditError(f"The perturbation {name!r} must be a function (X, rng) -> X, got {one!r}.")
         return dict(found)
 
-    def parsed_gates(self) -> list[Gate] | None:
+    def parsed_gates(self) -> list[Condition] | None:
         """The gates, or None for those that go with the audit."""
         if self.gates is None:
             return None
-        gates = [parse_gate(text) for text in self.gates]
+        conditions = [parse_gate(text) for text in self.gates]
         noises, columns = self.named_perturbations(), self.sensitive_names()
-        for gate in gates:
-            wanted = gate.known.argument
-            if wanted == "perturbation" and gate.argument is not None and gate.argument not in noises:
+        for condition in conditions:
+            about, named = condition.gate.argument, condition.argument
+            if about == "perturbation" and named is not None and named not in noises:
                 raise AuditError(
-                    f"The gate {gate.text!r} names the perturbation {gate.argument!r}; there are {', '.join(noises)}."
+                    f"The gate {condition.text!r} names the perturbation {named!r}; there are {', '.join(noises)}."
                 )
-            if wanted == "column" and gate.argument is not None and gate.argument not in columns:
+            if about == "column" and named is not None and named not in columns:
                 raise AuditError(
-                    f"The gate {gate.text!r} names the column {gate.argument!r}, which is not among "
+                    f"The gate {condition.text!r} names the column {named!r}, which is not among "
                     f"the sensitive ones: {', '.join(columns) or 'none'}."
                 )
-        return gates
+        return conditions
 
     def sensitive_names(self) -> list[str]:
         """Names of the sensitive columns."""
@@ -147,20 +147,3 @@ class Options:
         if hasattr(self.sensitive, "columns"):
             return [str(name) for name in self.sensitive.columns]
         return [str(name) for name in self.sensitive]
-
-
-def default_gates(*, groups: bool, certificates: bool, limit: float) -> list[Gate]:
-    """Gates for an audit that names none: those that can be answered at all.
-
-    `limit` is that of the median amplification: with an l1 cost even a linear model has up to 2, because the one
-    column that is changed makes up for all others; with an l2 cost at most 1.
-    """
-    texts = [
-        "not_found_rate <= 0.01",
-        f"median_amplification <= {limit:g}",
-        "p95_amplification <= 3",
-        "pair_difference_rate <= 0.05",
-    ]
-    texts += ["certified_share(0.1) >= 0.8"] if certificates else []
-    texts += ["group_cost_gap <= 0.1"] if groups else []
-    return [parse_gate(text) for text in texts]

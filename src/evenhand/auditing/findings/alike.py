@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from evenhand.auditing.advice import both, tagged, told
+from evenhand.auditing.advice import both, hidden, tagged, told
+from evenhand.auditing.document.persons import AlikePair, AlikePairs
+from evenhand.auditing.document.values import Middle
 from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.prepare import Prepared, Report
 from evenhand.auditing.tasks import Varied
@@ -35,7 +39,7 @@ class Paired:
         return [int(self.kept[i]) for i in worst[["first", "second"]].to_numpy().ravel()]
 
 
-def paired(prepared: Prepared, everyone: Everyone, report: Report) -> Paired:
+def pair_up(prepared: Prepared, everyone: Everyone, report: Report) -> Paired:
     """Compare everybody who has an explanation with the nearest others."""
     setup, options = prepared.setup, prepared.options
     needed = everyone.found[everyone.kept]
@@ -73,80 +77,85 @@ def paired(prepared: Prepared, everyone: Everyone, report: Report) -> Paired:
     return Paired(pairs, kept)
 
 
-def pair_section(
+def alike_pairs_shown(
     prepared: Prepared,
     everyone: Everyone,
-    found: Paired,
+    paired: Paired,
     varied: Varied,
     place: dict[int, int],
     gone: npt.NDArray[np.bool_],
-) -> dict[str, Any] | None:
-    """What the report says of pairs; `varied` has the people of the worst ones, `place` says where."""
-    pairs = found.pairs
+) -> AlikePairs | None:
+    """What the document says of pairs; `varied` has the people of the worst ones, `place` says where."""
+    pairs = paired.pairs
     if pairs is None:
-        if found.why:
-            prepared.setup.notes.append(f"Alike pairs were not compared. {found.why}")
+        if paired.why:
+            prepared.setup.notes.append(f"Alike pairs were not compared. {paired.why}")
         return None
     if len(everyone.kept) < int(everyone.asked.sum()):
         prepared.setup.notes.append(f"Pairs were looked for among {len(everyone.kept):,} people, chosen at random.")
     alike = pairs.table[pairs.table["alike"]]
     step = max(1, -(-len(alike) // DRAWN))
-    shown = alike.iloc[::step]
+    drawn = alike.iloc[::step]
     ratio = alike["amplification"].to_numpy(dtype=float)
     ratio = ratio[np.isfinite(ratio)]
-    redact, view, ids = prepared.options.redact, prepared.setup.view, prepared.survey.ids
-    names = prepared.features
-    worst = []
-    for row in pairs.worst(SHOWN).to_dict("records"):
-        rows = [int(found.kept[i]) for i in (row["first"], row["second"])]
-        at = [place[one] for one in rows]
-        (x, y), (cf, other) = varied.codes[at], varied.answers.points[at]
-        lists = told(view, names, x, cf, gone[at[0]]), told(view, names, y, other, gone[at[1]])
-        tagged(*lists, ("the first", "the second"))
-        for one in (*lists[0], *lists[1]) if redact else ():
-            one["before"] = one["after"] = one["value"] = None
-        value = view.schema.value
-        differ = [
-            [
-                names[j],
-                *((None, None) if redact else both(value(int(j), x[j]), value(int(j), y[j]))),
-            ]
-            for j in np.flatnonzero(x != y)
-        ]
-        worst.append(
-            {
-                "first": None if redact else str(ids[rows[0]]),
-                "second": None if redact else str(ids[rows[1]]),
-                "distance": row["distance"],
-                "explanation_distance": row["explanation_distance"],
-                "change_distance": row["change_distance"],
-                "cost_gap": row["cost_gap"],
-                "amplification": row["amplification"],
-                "differ": differ,
-                "first_told": lists[0],
-                "second_told": lists[1],
-            }
-        )
-    return {
-        "people": pairs.people,
-        "neighbours": pairs.neighbours,
-        "within": pairs.within,
-        "apart": pairs.apart,
-        "pairs": len(alike),
-        "broken": pairs.broken_share,
-        "different": pairs.different_share,
-        "cost_gap": {"median": alike["cost_gap"].median(), "p95": alike["cost_gap"].quantile(0.95)},
-        "change_distance": {
-            "median": alike["change_distance"].median(),
-            "p95": alike["change_distance"].quantile(0.95),
-        },
-        "amplification": {
-            "median": float(np.median(ratio)) if len(ratio) else np.nan,
-            "p95": float(np.quantile(ratio, 0.95)) if len(ratio) else np.nan,
-        },
-        "sample": [
-            [float(f"{a:.4g}"), float(f"{b:.4g}"), int(c)]
-            for a, b, c in shown[["distance", "explanation_distance", "different"]].itertuples(index=False)
+    return AlikePairs(
+        people=pairs.people,
+        neighbours=pairs.neighbours,
+        within=pairs.within,
+        apart=pairs.apart,
+        pairs=len(alike),
+        broken=pairs.broken_share,
+        different=pairs.different_share,
+        cost_gap=_middle(alike["cost_gap"]),
+        change_distance=_middle(alike["change_distance"]),
+        amplification=Middle(
+            float(np.median(ratio)) if len(ratio) else np.nan,
+            float(np.quantile(ratio, 0.95)) if len(ratio) else np.nan,
+        ),
+        sample=[
+            (float(f"{a:.4g}"), float(f"{b:.4g}"), int(c))
+            for a, b, c in drawn[["distance", "explanation_distance", "different"]].itertuples(index=False)
         ],
-        "worst": worst,
-    }
+        worst=[
+            _side_by_side(prepared, pair, paired.kept, varied, place, gone)
+            for pair in pairs.worst(SHOWN).to_dict("records")
+        ],
+    )
+
+
+def _middle(values: pd.Series[Any]) -> Middle:
+    return Middle(float(values.median()), float(values.quantile(0.95)))
+
+
+def _side_by_side(
+    prepared: Prepared,
+    pair: dict[Hashable, Any],
+    kept: npt.NDArray[np.intp],
+    varied: Varied,
+    place: dict[int, int],
+    gone: npt.NDArray[np.bool_],
+) -> AlikePair:
+    """Two people, how they differ, and what each of them is told; `pair` is a row of the table of pairs."""
+    redact, view, ids = prepared.options.redact, prepared.setup.view, prepared.survey.ids
+    names, value = prepared.features, prepared.setup.view.schema.value
+    rows = [int(kept[i]) for i in (pair["first"], pair["second"])]
+    at = [place[row] for row in rows]
+    (x, y), (cf, other) = varied.codes[at], varied.answers.points[at]
+    lists = told(view, names, x, cf, gone[at[0]]), told(view, names, y, other, gone[at[1]])
+    first, second = tagged(*lists, ("the first", "the second"))
+    differ = [
+        (names[j], *((None, None) if redact else both(value(int(j), x[j]), value(int(j), y[j]))))
+        for j in np.flatnonzero(x != y)
+    ]
+    return AlikePair(
+        first=None if redact else str(ids[rows[0]]),
+        second=None if redact else str(ids[rows[1]]),
+        distance=pair["distance"],
+        explanation_distance=pair["explanation_distance"],
+        change_distance=pair["change_distance"],
+        cost_gap=pair["cost_gap"],
+        amplification=pair["amplification"],
+        differ=differ,
+        first_told=hidden(first) if redact else first,
+        second_told=hidden(second) if redact else second,
+    )

@@ -4,58 +4,49 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from itertools import combinations
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
+from evenhand.auditing.document.numbers import Boundary, GroupColumn, GroupRow
+from evenhand.auditing.document.values import Spread, Typical
 from evenhand.auditing.everyone import Everyone
+from evenhand.auditing.gaps import FEW, ColumnGroups, GapKind, coverage_gaps, gaps
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.phrases import from_to, two
 from evenhand.auditing.prepare import Prepared, Report
 from evenhand.fairness import Gap, Group, Groups, group_gaps, grouped
 from evenhand.fairness.groups import MISSING, OTHERS
-from evenhand.fairness.intervals import absolute
-from evenhand.stats import Interval, share_interval
-
-FEW = 30  # people below whom a group decides nothing
+from evenhand.stats import Interval
 
 
-@dataclass
+@dataclass(frozen=True)
 class Grouped:
-    """One comparison per sensitive column, and what the report says of it.
+    """One comparison per sensitive column, and what the document says of it."""
 
-    `strict` are the same comparisons with intervals for looking at all pairs of groups of a column at once.
-    """
-
-    found: dict[str, Groups]
-    strict: dict[str, Groups]
-    coverage: dict[str, dict[str, tuple[int, int]]]  # by column and group: people who need an explanation, without one
-    sections: list[dict[str, Any]]
+    columns: dict[str, ColumnGroups]
+    rows: list[GroupColumn]
 
 
-def group_sections(prepared: Prepared, everyone: Everyone, measures: Measures, report: Report) -> Grouped:
+def compare_groups(prepared: Prepared, everyone: Everyone, measures: Measures, report: Report) -> Grouped:
     """Compare the groups of every sensitive column, with the method in use."""
-    setup, table = prepared.setup, prepared.survey.sensitive
-    noise = next(iter(setup.perturbations))
-    one = measures.instability[setup.in_use, noise]
-    moves = one.table["amplification"].to_numpy(dtype=float)
-    person = np.repeat(measures.rows, one.draws)
+    setup, options, table = prepared.setup, prepared.options, prepared.survey.sensitive
+    measured = measures.instability[setup.in_use, next(iter(setup.perturbations))]
+    moves = measured.table["amplification"].to_numpy(dtype=float)
+    person = np.repeat(measures.rows, measured.draws)
     cost = np.where(everyone.found, everyone.cost, np.nan)
-    result = Grouped({}, {}, {}, [])
+    result = Grouped({}, [])
     for i, column in enumerate(table.columns):
         report("comparing groups", i, table.shape[1])
-        name, values = str(column), _named(table[column].reset_index(drop=True), everyone, prepared.options.redact)
+        name, values = str(column), _named(table[column].reset_index(drop=True), everyone, options.redact)
         given = (values, cost, everyone.boundary, moves, person)
-        result.found[name] = group_gaps(*given, seed=prepared.options.seed)
-        pairs = max(len(result.found[name].cost_gap.pairs), 1)
-        confidence = 1 - 0.05 / pairs
-        result.strict[name] = (
-            result.found[name] if pairs == 1 else group_gaps(*given, seed=prepared.options.seed, confidence=confidence)
-        )
-        result.coverage[name] = _coverage(values, everyone)
-        result.sections.append(_section(name, result, len(measures.rows), setup.unit, prepared.options.redact))
+        usual = strict = group_gaps(*given, seed=options.seed)
+        pairs = max(len(usual.cost_gap.pairs), 1)
+        if pairs > 1:
+            strict = group_gaps(*given, seed=options.seed, confidence=1 - 0.05 / pairs)
+        result.columns[name] = ColumnGroups(usual, strict, _coverage(values, everyone))
+        result.rows.append(_row(name, result.columns[name], len(measures.rows), setup.unit, options.redact))
     return result
 
 
@@ -82,38 +73,35 @@ def _coverage(values: pd.Series[Any], everyone: Everyone) -> dict[str, tuple[int
     }
 
 
-def coverage_gaps(counts: dict[str, tuple[int, int]], *, strict: bool = False) -> list[Gap]:
-    """Differences of shares without an explanation, of all pairs of groups that are not small (Newcombe's interval).
-
-    With `strict` the intervals hold for all pairs at once.
-    """
-    pairs = [pair for pair in combinations(counts.items(), 2) if min(pair[0][1][0], pair[1][1][0]) >= FEW]
-    confidence = 1 - 0.05 / max(len(pairs), 1) if strict else 0.95
-    found = []
-    for (a, (n, without)), (b, (m, other)) in pairs:
-        first, second = share_interval(without, n, confidence), share_interval(other, m, confidence)
-        value = first.value - second.value
-        low = value - math.hypot(first.value - first.low, second.high - second.value)
-        high = value + math.hypot(first.high - first.value, second.value - second.low)
-        found.append(Gap(a, b, absolute(Interval(value, low, high))))
-    return sorted(found, key=lambda gap: -gap.gap.value)
-
-
-def _section(name: str, result: Grouped, measured: int, unit: str, redact: bool) -> dict[str, Any]:
-    found, counts = result.found[name], result.coverage[name]
-    section: dict[str, Any] = {
-        "column": name,
-        "groups": [
-            _group(_hidden(one) if redact and one.few else one, bool(measured), counts.get(one.name, (0, 0)))
-            for one in found.groups
+def _row(name: str, column: ColumnGroups, measured: int, unit: str, redact: bool) -> GroupColumn:
+    counts = column.coverage
+    cost, adjusted, recourse, amplification = (
+        next(iter(gaps(column.measured, kind)), None) for kind in get_args(GapKind)
+    )
+    return GroupColumn(
+        column=name,
+        groups=[
+            _group(_hidden(group) if redact and group.few else group, bool(measured), counts.get(group.name, (0, 0)))
+            for group in column.measured.groups
         ],
-    }
-    for gate, key in GAPS.items():
-        widest = next(iter(gaps(found, gate)), None)
-        section[key] = None if widest is None else widest.gap
-        section[f"{key}_of"] = [] if widest is None else [widest.first, widest.second]
-    section["sentence"] = _sentence(found, result.strict[name], unit) + _without(counts)
-    return section
+        cost_gap=_width(cost),
+        cost_gap_of=_between(cost),
+        adjusted_gap=_width(adjusted),
+        adjusted_gap_of=_between(adjusted),
+        recourse_gap=_width(recourse),
+        recourse_gap_of=_between(recourse),
+        amplification_gap=_width(amplification),
+        amplification_gap_of=_between(amplification),
+        sentence=_sentence(column.measured, column.strict, unit) + _without(counts),
+    )
+
+
+def _width(gap: Gap | None) -> Interval | None:
+    return None if gap is None else gap.gap
+
+
+def _between(gap: Gap | None) -> list[str]:
+    return [] if gap is None else [gap.first, gap.second]
 
 
 def _without(counts: dict[str, tuple[int, int]]) -> str:
@@ -136,20 +124,20 @@ def _hidden(one: Group) -> Group:
     return replace(one, matched=math.nan, boundary=math.nan, **numbers)
 
 
-def _group(one: Group, measured: bool, counts: tuple[int, int]) -> dict[str, Any]:
-    return {
-        "group": one.name,
-        "people": one.people,
-        "few": one.few,
-        "needed": counts[0],
-        "not_found": counts[1],
-        "cost": {"median": one.median, "p95": one.p95, "mean": one.mean},
-        "amplification": {"median": one.amplification_median, "p95": one.amplification_p95} if measured else None,
-        "cost_difference": one.cost_difference,
-        "adjusted_difference": one.adjusted_difference,
-        "matched": one.matched,
-        "boundary": {"median": one.boundary},
-    }
+def _group(group: Group, measured: bool, counts: tuple[int, int]) -> GroupRow:
+    return GroupRow(
+        group=group.name,
+        people=group.people,
+        few=group.few,
+        needed=counts[0],
+        not_found=counts[1],
+        cost=Spread(group.median, group.p95, group.mean),
+        amplification=Typical(group.amplification_median, group.amplification_p95) if measured else None,
+        cost_difference=group.cost_difference,
+        adjusted_difference=group.adjusted_difference,
+        matched=group.matched,
+        boundary=Boundary(group.boundary),
+    )
 
 
 def _sentence(found: Groups, strict: Groups, unit: str) -> str:
@@ -192,24 +180,3 @@ def _ordered(found: Groups, widest: Gap) -> tuple[Group, Group]:
     by_name = {one.name: one for one in found.groups}
     two = by_name[widest.first], by_name[widest.second]
     return two if two[0].median.value >= two[1].median.value else two[::-1]
-
-
-GAPS = {
-    "group_cost_gap": "cost_gap",
-    "group_adjusted_gap": "adjusted_gap",
-    "group_recourse_gap": "recourse_gap",
-    "group_amplification_gap": "amplification_gap",
-}
-COVERAGE = "group_not_found_gap"
-
-
-def gaps(found: Groups, gate: str) -> list[Gap]:
-    """The gaps that a gate is about, the widest first.
-
-    At the same distance a group is compared with everybody else: only one that is asked more is harmed.
-    """
-    pairs: list[Gap] = [*getattr(found, GAPS[gate]).pairs]
-    if gate != "group_adjusted_gap":
-        return pairs
-    worse = {one.name for one in found.groups if one.adjusted_difference.value >= 0}
-    return [pair for pair in pairs if pair.first in worse] or pairs

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.auditing.advice import both, facts, tagged, told
+from evenhand.auditing.advice import both, facts, hidden, tagged, told
+from evenhand.auditing.document.persons import Card
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.prepare import Prepared
 from evenhand.auditing.tasks import Varied
@@ -24,57 +25,64 @@ def least_stable(measures: Measures, in_use: str, noise: str) -> npt.NDArray[np.
     return chosen
 
 
-def card(
-    prepared: Prepared, measures: Measures, i: int, varied: Varied, at: int, gone: npt.NDArray[np.bool_]
-) -> dict[str, Any]:
+def card(prepared: Prepared, measures: Measures, i: int, varied: Varied, at: int, gone: npt.NDArray[np.bool_]) -> Card:
     """The `i`-th person of the sample, who is the `at`-th of `varied`, beside its nearest variation."""
     setup, redact = prepared.setup, prepared.options.redact
     explainer, view, names = setup.explainers[setup.in_use], setup.view, prepared.features
-    noise = next(iter(setup.perturbations))
-    one = measures.instability[setup.in_use, noise]
-    drawn = one.table["amplification"].to_numpy(dtype=float)[i * one.draws : (i + 1) * one.draws]
-    drawn = drawn[np.isfinite(drawn)]
+    perturbation = next(iter(setup.perturbations))
+    measured = measures.instability[setup.in_use, perturbation]
+    ratios = measured.table["amplification"].to_numpy(dtype=float)[i * measured.draws : (i + 1) * measured.draws]
+    ratios = ratios[np.isfinite(ratios)]
     x, cf = varied.codes[at], varied.answers.points[at]
     place = int(np.flatnonzero(varied.some == at)[0])
     target = int(varied.answers.label[at])
+    advice = told(view, names, x, cf, gone)
+    alone = Card(
+        id=None if redact else str(measures.people.index[i]),
+        perturbation=perturbation,
+        amplification=float(measured.people["amplification"].iloc[i]),
+        low=float(np.min(ratios)),
+        high=float(np.max(ratios)),
+        draws=len(ratios),
+        facts=[],
+        variation=[],
+        told=hidden(advice) if redact else advice,
+        variation_told=[],
+        by=None,
+        moves=None,
+        sentence="",
+    )
     other = nearest_variation(explainer, x, cf, target, varied.variations, place, setup.distance)
-    shown: dict[str, Any] = {
-        "id": None if redact else str(measures.people.index[i]),
-        "perturbation": noise,
-        "amplification": float(one.people["amplification"].iloc[i]),
-        "low": float(np.min(drawn)),
-        "high": float(np.max(drawn)),
-        "draws": len(drawn),
-        "facts": [],
-        "variation": [],
-        "told": told(view, names, x, cf, gone, redact),
-        "variation_told": [],
-        "by": None,
-        "moves": None,
-        "sentence": "",
-    }
     if other is None:
-        return shown
+        return alone
     changed = np.flatnonzero(other.person != x)
-    shown["by"] = float(setup.distance(x[None], other.person[None])[0])
-    shown["moves"] = float(setup.distance(cf[None], other.point[None])[0])
-    shown["variation_told"] = told(view, names, other.person, other.point, gone & (other.person == x), redact)
+    columns = [names[j] for j in changed]
+    other_advice = told(view, names, other.person, other.point, gone & (other.person == x))
+    advice, other_advice = tagged(advice, other_advice, ("this person", "the variation"))
+    beside = replace(
+        alone,
+        told=advice,
+        variation_told=other_advice,
+        by=float(setup.distance(x[None], other.person[None])[0]),
+        moves=float(setup.distance(cf[None], other.point[None])[0]),
+    )
     if redact:
-        full = told(view, names, x, cf, gone), told(view, names, other.person, other.point, gone)
-        tagged(*full, ("this person", "the variation"))
-        for short, long in zip((*shown["told"], *shown["variation_told"]), (*full[0], *full[1]), strict=True):
-            short["tag"] = long["tag"]
-        shown["variation"] = [[names[j], None, None] for j in changed]
-        shown["sentence"] = _sentence([names[j] for j in changed], None, other.differs)
-        return shown
-    tagged(shown["told"], shown["variation_told"], ("this person", "the variation"))
-    shown["facts"] = [[name, value, bool(j in changed)] for j, (name, value) in enumerate(facts(view, names, x, gone))]
+        return replace(
+            beside,
+            variation=[(name, None, None) for name in columns],
+            told=hidden(advice),
+            variation_told=hidden(other_advice),
+            sentence=_sentence(columns, None, other.differs),
+        )
     words = [
         (names[j], *both(view.schema.value(int(j), x[j]), view.schema.value(int(j), other.person[j]))) for j in changed
     ]
-    shown["variation"] = [list(one) for one in words]
-    shown["sentence"] = _sentence([names[j] for j in changed], words, other.differs)
-    return shown
+    return replace(
+        beside,
+        facts=[(name, value, bool(j in changed)) for j, (name, value) in enumerate(facts(view, names, x, gone))],
+        variation=[*words],
+        sentence=_sentence(columns, words, other.differs),
+    )
 
 
 def _sentence(columns: list[str], words: list[tuple[str, str, str]] | None, differs: bool) -> str:

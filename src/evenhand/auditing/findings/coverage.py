@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from evenhand.auditing.document.numbers import Coverage, DrawCoverage, MethodCoverage, Reason
 from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.prepare import Prepared
@@ -16,52 +15,36 @@ from evenhand.status import VALID, Status
 EXAMINED = 50  # people without an explanation of whom it is found out which rule blocks them
 
 
-def coverage(prepared: Prepared, everyone: Everyone, measures: Measures) -> dict[str, Any]:
+def coverage(prepared: Prepared, everyone: Everyone, measures: Measures) -> Coverage:
     """Who has an explanation, by the method in use of everybody, by the others of the sample; and why not."""
     setup = prepared.setup
-    needed, found = everyone.needed, everyone.found
+    missing = everyone.needed & ~everyone.found
     people = [
-        {
-            "method": setup.in_use,
-            "people": int(everyone.asked.sum()),
-            "already": int(everyone.already.sum()),
-            "found": int(found.sum()),
-            "not_found": int((needed & ~found).sum()),
-        }
+        MethodCoverage(
+            setup.in_use,
+            people=int(everyone.asked.sum()),
+            already=int(everyone.already.sum()),
+            found=int(everyone.found.sum()),
+            not_found=int(missing.sum()),
+        )
     ]
     why: dict[str, dict[str, int]] = {}
-    _count(why, setup.in_use, everyone.status[needed & ~found])
-    noises = list(setup.perturbations)
+    _count(why, setup.in_use, everyone.status[missing])
+    first_perturbation = next(iter(setup.perturbations))
     draws = []
-    for (method, noise), one in measures.instability.items():
-        status = one.people["status"].to_numpy()
-        if method != setup.in_use and noise == noises[0]:
+    for (method, perturbation), measured in measures.instability.items():
+        status = measured.people["status"].to_numpy()
+        if method != setup.in_use and perturbation == first_perturbation:
             valid = np.isin(status, VALID)
-            people.append(
-                {
-                    "method": method,
-                    "people": len(status),
-                    "already": 0,
-                    "found": int(valid.sum()),
-                    "not_found": int((~valid).sum()),
-                }
-            )
+            explained = int(valid.sum())
+            people.append(MethodCoverage(method, len(status), 0, explained, len(status) - explained))
             _count(why, method, status[~valid])
-        table = one.table
+        table = measured.table
         compared = int(table["distance"].notna().sum())
         skipped = int((table["status"] == Status.SKIPPED).sum())
-        draws.append(
-            {
-                "method": method,
-                "perturbation": noise,
-                "draws": len(table),
-                "compared": compared,
-                "flipped": skipped,
-                "not_found": len(table) - compared - skipped,
-            }
-        )
-    reasons = [{"reason": reason, "counts": counts} for reason, counts in why.items()]
-    return {"people": people, "reasons": reasons, "draws": draws}
+        left_over = len(table) - compared - skipped
+        draws.append(DrawCoverage(method, perturbation, len(table), compared, skipped, left_over))
+    return Coverage(people, [Reason(reason, counts) for reason, counts in why.items()], draws)
 
 
 def _count(why: dict[str, dict[str, int]], method: str, status: npt.NDArray[np.str_]) -> None:
@@ -85,8 +68,8 @@ def flips_compared(prepared: Prepared, measures: Measures) -> list[str]:
     """What is not set aside has to be said: variations with another decision that are compared all the same."""
     if prepared.options.on_flip == "skip":
         return []
-    one = measures.instability[prepared.setup.in_use, next(iter(prepared.setup.perturbations))]
-    share = float(one.table["flipped"].mean()) if len(one.table) else 0.0
+    draws = measures.instability[prepared.setup.in_use, next(iter(prepared.setup.perturbations))].table
+    share = float(draws["flipped"].mean()) if len(draws) else 0.0
     return [
         f"{share:.1%} of the variations get another decision; they are compared as well "
         f"(on_flip = {prepared.options.on_flip!r}), and not counted as flipped under coverage."

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.auditing.advice import amount, different, facts, told
+from evenhand.auditing.document.persons import Axis, Certificate, Cloud, Person, PersonMethod, Points
 from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.findings.cards import least_stable
 from evenhand.auditing.measures import Measures
@@ -61,7 +62,7 @@ def person(
     varied: dict[str, Varied],
     limit: float | None,
     gone: npt.NDArray[np.bool_],
-) -> dict[str, Any]:
+) -> Person:
     """Everything that the look-up shows of one person."""
     setup, names = prepared.setup, prepared.features
     view = setup.view
@@ -72,24 +73,24 @@ def person(
         _method_row(prepared, measures, method, one, at, _position(measures, row), gone)
         for method, one in varied.items()
     ]
-    moves = methods[0]["amplification"]
+    moves = methods[0].amplification
     place = np.flatnonzero(first.some == at)
     share, n = _share_different(view, x, cf, first, int(place[0])) if len(place) else (np.nan, 0)
-    return {
-        "id": str(who),
-        "decision": str(view.classes[everyone.present[row]]),
-        "target": str(view.classes[everyone.label[row]]),
-        "title": _title(moves, share, limit),
-        "sentence": _told_the_same(share, n),
-        "facts": [list(one) for one in facts(view, names, x, gone)],
-        "methods": methods,
-        "cloud": _cloud(view, names, varied, at),
-    }
+    return Person(
+        id=str(who),
+        decision=str(view.classes[everyone.present[row]]),
+        target=str(view.classes[everyone.label[row]]),
+        title=_title(moves, share, limit),
+        sentence=_told_the_same(share, n),
+        facts=facts(view, names, x, gone),
+        methods=methods,
+        cloud=_cloud(view, names, varied, at),
+    )
 
 
 def _position(measures: Measures, row: int) -> int | None:
-    found = np.flatnonzero(measures.rows == row)
-    return int(found[0]) if len(found) else None
+    positions = np.flatnonzero(measures.rows == row)
+    return int(positions[0]) if len(positions) else None
 
 
 def _method_row(
@@ -100,7 +101,7 @@ def _method_row(
     at: int,
     i: int | None,
     gone: npt.NDArray[np.bool_],
-) -> dict[str, Any]:
+) -> PersonMethod:
     setup, answers, names = prepared.setup, varied.answers, prepared.features
     view, valid = setup.view, answers.status[at] in VALID
     x, cf = varied.codes[at], answers.points[at]
@@ -113,19 +114,19 @@ def _method_row(
         moved = setup.distance(np.repeat(cf[None], int(usable.sum()), axis=0), points[usable])
         ratio = moved[away > 0] / away[away > 0]
         moves = float(ratio.mean()) if len(ratio) else None
-    return {
-        "method": method,
-        "status": str(answers.status[at]),
-        "reason": Status(answers.status[at]).reason,
-        "told": told(view, names, x, cf, gone) if valid else [],
-        "cost": float(setup.distance(x[None], cf[None])[0]) if valid else None,
-        "gap": float(answers.gap[at]) if valid else None,
-        "amplification": moves,
-        "certificate": _certificate(measures, method, i, setup.unit),
-    }
+    return PersonMethod(
+        method=method,
+        status=str(answers.status[at]),
+        reason=Status(answers.status[at]).reason,
+        told=told(view, names, x, cf, gone) if valid else [],
+        cost=float(setup.distance(x[None], cf[None])[0]) if valid else None,
+        gap=float(answers.gap[at]) if valid else None,
+        amplification=moves,
+        certificate=_certificate(measures, method, i, setup.unit),
+    )
 
 
-def _certificate(measures: Measures, method: str, i: int | None, unit: str) -> dict[str, Any] | None:
+def _certificate(measures: Measures, method: str, i: int | None, unit: str) -> Certificate | None:
     if method not in measures.certificates or i is None:
         return None
     row = measures.certificates[method].iloc[i]
@@ -140,11 +141,7 @@ def _certificate(measures: Measures, method: str, i: int | None, unit: str) -> d
     else:
         statement = measures.certificates[method].attrs["statement"]
         text = f"Proven for every change up to {amount(radius, 2)} {unit}: {statement}."
-    return {
-        "stability_radius": stable if np.isfinite(stable) else None,
-        "label_radius": label if np.isfinite(label) else None,
-        "text": text,
-    }
+    return Certificate(stable, label, text)
 
 
 def _share_different(view: Any, x: FloatArray, cf: FloatArray, varied: Varied, place: int) -> tuple[float, int]:
@@ -177,7 +174,7 @@ def _told_the_same(share: float, n: int) -> str:
     return f"{other} of {n} slight variations are told to change something else."
 
 
-def _cloud(view: Any, names: list[str], varied: dict[str, Varied], at: int) -> dict[str, Any] | None:
+def _cloud(view: Any, names: list[str], varied: dict[str, Varied], at: int) -> Cloud | None:
     """What variations are told, in the two columns that matter most: changes of numbers, levels by position."""
     number = view.schema.number
     told_by: dict[str, tuple[FloatArray, FloatArray]] = {}
@@ -188,20 +185,20 @@ def _cloud(view: Any, names: list[str], varied: dict[str, Varied], at: int) -> d
         x, cf = one.codes[at], one.answers.points[at]
         people, points = one.variations.people[place[0]], one.variations.points[place[0]]
         usable = np.isfinite(points).all(axis=1)
-        own = np.where(number, cf - x, cf)
-        told_by[method] = own, np.where(number, points - people, points)[usable]
+        change = np.where(number, cf - x, cf)
+        told_by[method] = change, np.where(number, points - people, points)[usable]
     if not told_by:
         return None
     spread = _importance(view, varied, at)
     axes = [int(j) for j in np.argsort(-spread, kind="stable")[:2] if spread[j] > 0]
     if not axes:
         return None
-    points = {
-        method: {"at": _coordinates(own[axes]), "draws": [_coordinates(one) for one in draws[:, axes]]}
-        for method, (own, draws) in told_by.items()
+    clouds = {
+        method: Points(_coordinates(person[axes]), [_coordinates(draw) for draw in draws[:, axes]])
+        for method, (person, draws) in told_by.items()
     }
-    named = [_axis(view, names, j) for j in axes] + [None]
-    return {"x": named[0], "y": named[1], "points": points}
+    second = _axis(view, names, axes[1]) if len(axes) > 1 else None
+    return Cloud(_axis(view, names, axes[0]), second, clouds)
 
 
 def _importance(view: Any, varied: dict[str, Varied], at: int) -> FloatArray:
@@ -217,10 +214,10 @@ def _importance(view: Any, varied: dict[str, Varied], at: int) -> FloatArray:
     return total
 
 
-def _axis(view: Any, names: list[str], j: int) -> dict[str, Any]:
+def _axis(view: Any, names: list[str], j: int) -> Axis:
     column = view.schema.column(j)
     levels = None if column.is_number else [amount(level) for level in column.levels]
-    return {"column": names[j], "levels": levels}
+    return Axis(names[j], levels)
 
 
 def _coordinates(values: FloatArray) -> list[float]:

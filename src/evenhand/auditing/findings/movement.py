@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from evenhand.auditing.document.numbers import Comparison, Histogram, Stability
+from evenhand.auditing.document.values import Spread
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.phrases import typeset
 from evenhand.auditing.prepare import Prepared
@@ -17,52 +18,63 @@ from evenhand.stats import Interval, cluster_bootstrap
 from evenhand.types import FloatArray
 
 
-def stability(prepared: Prepared, measures: Measures) -> list[dict[str, Any]]:
+def stability(prepared: Prepared, measures: Measures) -> list[Stability]:
     """How far explanations move, by method and perturbation."""
     return [
-        {"method": method, "perturbation": noise, **_moved(one, prepared.options.seed)}
-        for (method, noise), one in measures.instability.items()
+        _moved(method, perturbation, measured, prepared.options.seed)
+        for (method, perturbation), measured in measures.instability.items()
     ]
 
 
-def _moved(one: Instability, seed: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"people": len(one.people), "draws": one.draws}
+def _moved(method: str, perturbation: str, measured: Instability, seed: int) -> Stability:
     unknown = pd.Series(dtype=float)  # of nobody nothing is known
+    spreads = {}
     for measure in ("distance", "amplification"):
-        rows = one.summary(measure=measure, seed=seed)
-        row = rows.iloc[0] if len(rows) else unknown
-        found[measure] = {
-            name: Interval(*(float(row.get(key, math.nan)) for key in (name, f"{name}_low", f"{name}_high")))
-            for name in ("median", "p95", "mean")
-        }
-    table = one.table
+        summary = measured.summary(measure=measure, seed=seed)
+        row = summary.iloc[0] if len(summary) else unknown
+        spreads[measure] = Spread(
+            *(
+                Interval(*(float(row.get(key, math.nan)) for key in (name, f"{name}_low", f"{name}_high")))
+                for name in ("median", "p95", "mean")
+            )
+        )
+    table = measured.table
     perturbed = table["input_distance"].notna().to_numpy()
     flips = table["flipped"].to_numpy(dtype=float)[perturbed]
-    person = np.repeat(np.arange(len(one.people)), one.draws)[perturbed]
-    nothing = Interval(math.nan, math.nan, math.nan)
-    found["flip_interval"] = cluster_bootstrap(flips, person, ("mean",), seed=seed)["mean"] if len(flips) else nothing
-    found["flip_rate"] = found["flip_interval"].value
-    found["not_found_rate"] = row.get("not_found_rate", math.nan)
-    found["floor"] = row.get("floor", math.nan)
-    found["histogram"] = histogram(one.people["amplification"].to_numpy(dtype=float))
-    return found
+    person = np.repeat(np.arange(len(measured.people)), measured.draws)[perturbed]
+    flipped = Interval(math.nan, math.nan, math.nan)
+    if len(flips):
+        flipped = cluster_bootstrap(flips, person, ("mean",), seed=seed)["mean"]
+    return Stability(
+        method,
+        perturbation,
+        people=len(measured.people),
+        draws=measured.draws,
+        distance=spreads["distance"],
+        amplification=spreads["amplification"],
+        flip_interval=flipped,
+        flip_rate=flipped.value,
+        not_found_rate=row.get("not_found_rate", math.nan),
+        floor=row.get("floor", math.nan),
+        histogram=histogram(measured.people["amplification"].to_numpy(dtype=float)),
+    )
 
 
-def histogram(values: FloatArray) -> dict[str, Any]:
+def histogram(values: FloatArray) -> Histogram:
     """People by their mean amplification, in bins of equal ratio with an edge at 1; who is beyond is in the last."""
     edges = 2.0 ** np.linspace(-5, 6, 11 * 4 + 1)
     known = values[np.isfinite(values)]
     counts, _ = np.histogram(np.clip(known, edges[0], edges[-1]), edges)
-    return {"edges": edges, "counts": counts}
+    return Histogram(edges.tolist(), counts.tolist())
 
 
-def comparisons(prepared: Prepared, measures: Measures) -> list[dict[str, Any]]:
+def comparisons(prepared: Prepared, measures: Measures) -> list[Comparison]:
     """Each method against the one in use, on the same people and draws."""
     setup = prepared.setup
-    found = []
+    compared = []
     for method in list(setup.explainers)[1:]:
-        for noise in setup.perturbations:
-            a, b = (measures.instability[name, noise] for name in (setup.in_use, method))
+        for perturbation in setup.perturbations:
+            a, b = (measures.instability[name, perturbation] for name in (setup.in_use, method))
             result = compare(a, b, names=(setup.in_use, method), seed=prepared.options.seed)
-            found.append({"a": setup.in_use, "b": method, "perturbation": noise, "sentence": typeset(result.sentence)})
-    return found
+            compared.append(Comparison(setup.in_use, method, perturbation, typeset(result.sentence)))
+    return compared

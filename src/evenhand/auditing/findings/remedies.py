@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.auditing.document.numbers import Remedy, Statistic
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.prepare import Prepared
 from evenhand.stats import Interval, cluster_bootstrap
@@ -23,60 +24,74 @@ def middle(values: FloatArray, statistics: tuple[str, ...], seed: int) -> dict[s
 
 
 def remedies(
-    prepared: Prepared, measures: Measures, statistic: str, limit: float | None, noise: str
-) -> list[dict[str, Any]]:
+    prepared: Prepared, measures: Measures, statistic: Statistic, limit: float | None, perturbation: str
+) -> list[Remedy]:
     """Every method: what it costs people, and how far its explanations move.
 
     Cost and movement are of the people whom all methods explain: one that leaves out the difficult ones would look
     cheap otherwise.
     """
     setup, seed = prepared.setup, prepared.options.seed
-    valid = {name: np.isin(measures.instability[name, noise].people["status"], VALID) for name in setup.explainers}
+    valid = {
+        name: np.isin(measures.instability[name, perturbation].people["status"], VALID) for name in setup.explainers
+    }
     common = np.logical_and.reduce(list(valid.values()))
-    found: list[dict[str, Any]] = []
+    measured: list[_Measured] = []
     for method in setup.explainers:
-        one = measures.instability[method, noise]
-        person = np.repeat(np.arange(len(one.people)), one.draws)
-        ratio = one.table["amplification"].to_numpy(dtype=float)
+        instability = measures.instability[method, perturbation]
+        person = np.repeat(np.arange(len(instability.people)), instability.draws)
+        ratio = instability.table["amplification"].to_numpy(dtype=float)
         usable = np.isfinite(ratio) & common[person]
         moves = Interval(math.nan, math.nan, math.nan)
         if usable.any():
             moves = cluster_bootstrap(ratio[usable], person[usable], (statistic,), seed=seed)[statistic]
-        found.append(
-            {
-                "name": method,
-                "method": method,
-                "in_use": method == setup.in_use,
-                "people": int(common.sum()),
-                "cost": middle(measures.price[method][common], ("median",), seed)["median"],
-                "amplification": moves,
-                "statistic": statistic,
-                "perturbation": noise,
-                "passes": _passes(moves, limit),
-                "found": float(valid[method].mean()) if len(one.people) else math.nan,
-                "not_available": None,
-            }
+        cost = middle(measures.price[method][common], ("median",), seed)["median"]
+        share = float(valid[method].mean()) if len(instability.people) else math.nan
+        measured.append(_Measured(method, cost, moves, share))
+    rows = [
+        Remedy(
+            name=option.method,
+            method=option.method,
+            in_use=option.method == setup.in_use,
+            people=int(common.sum()),
+            cost=option.cost,
+            amplification=option.moves,
+            statistic=statistic,
+            perturbation=perturbation,
+            passes=_passes(option.moves, limit),
+            found=option.found,
+            not_available=None,
+            dominated=any(_better(other, option) for other in measured),
         )
-    for option in found:
-        option["dominated"] = any(_better(other, option) for other in found)
-    for method, reason in setup.unavailable.items():
-        found.append(
-            {
-                "name": method,
-                "method": method,
-                "in_use": False,
-                "people": 0,
-                "cost": None,
-                "amplification": None,
-                "statistic": statistic,
-                "perturbation": noise,
-                "passes": None,
-                "found": None,
-                "not_available": reason,
-                "dominated": False,
-            }
-        )
-    return found
+        for option in measured
+    ]
+    return rows + [_not_available(method, why, statistic, perturbation) for method, why in setup.unavailable.items()]
+
+
+class _Measured(NamedTuple):
+    """What options are compared by."""
+
+    method: str
+    cost: Interval
+    moves: Interval
+    found: float
+
+
+def _not_available(method: str, why: str, statistic: Statistic, perturbation: str) -> Remedy:
+    return Remedy(
+        name=method,
+        method=method,
+        in_use=False,
+        people=0,
+        cost=None,
+        amplification=None,
+        statistic=statistic,
+        perturbation=perturbation,
+        passes=None,
+        found=None,
+        not_available=why,
+        dominated=False,
+    )
 
 
 def _passes(moves: Interval, limit: float | None) -> bool | None:
@@ -86,7 +101,7 @@ def _passes(moves: Interval, limit: float | None) -> bool | None:
     return True if moves.high <= limit else False if moves.low > limit else None
 
 
-def _better(a: dict[str, Any], b: dict[str, Any]) -> bool:
+def _better(a: _Measured, b: _Measured) -> bool:
     """Whether one option is at least as good in all respects, and better in one."""
-    first, second = ((one["cost"].value, one["amplification"].value, -one["found"]) for one in (a, b))
+    first, second = ((option.cost.value, option.moves.value, -option.found) for option in (a, b))
     return all(mine <= other for mine, other in zip(first, second, strict=True)) and first != second
