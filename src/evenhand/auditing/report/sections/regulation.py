@@ -5,7 +5,9 @@ Checked in 2026 against the texts and the agencies' announcements; rules change,
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from evenhand.auditing.report.section import Page, Section
 
 
 class Rule(NamedTuple):
@@ -58,3 +60,11 @@ RULES = (
         "Whether a model is in its scope, the model’s accuracy, approval, inventory and ongoing monitoring.",
     ),
 )
+
+
+def values(_: Page) -> dict[str, Any]:
+    """What the template shows."""
+    return {"rules": RULES}
+
+
+SECTION = Section("rules", "Regulation", values, template="regulation")
