@@ -166,6 +166,11 @@ class TestGate:
             texts = [one.text for one in default_gates(Situation(groups, certificates=False, euclidean=False))]
             assert ("dear_rate(1) <= 0.5" in texts) == groups
 
+    def test_has_to_return_candidates(self, model, people) -> None:
+        gate("odd", title="Odd", question="?", section="coverage", unit="share")(lambda *_: share_interval(1, 2))
+        with pytest.raises(TypeError, match=r"The gate 'odd' must return a list of Candidate\(interval\)"):
+            audit(model, people, gates=["odd <= 1"], **QUICK)
+
     def test_names_are_taken_once(self) -> None:
         add_gate()
         with pytest.raises(ValueError, match="There is a gate 'dear_rate' already"):

@@ -2,80 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import Any
 
 from evenhand.auditing.errors import AuditError
-from evenhand.auditing.options import DRAWS, LOOKUP, METHODS, PAIRS, PEOPLE
+from evenhand.auditing.options import keys_of
 from evenhand.density import HighDensity
 from evenhand.perturbations.columns import Categorical, Count, Mixed, Rounding
 from evenhand.perturbations.numbers import Gaussian, Mask, Relative, Uniform
 from evenhand.settings import flag, key, list_of, maybe, number, one_of, read_table, read_toml, text, whole
 from evenhand.table.limits import Actionable
 
-# Keys of the file that are options of an audit as they are.
-SAME = ("label", "features", "id", "sensitive", "target", "cost", "methods", "on_flip", "draws", "tolerance")
-ALSO_SAME = ("max_draws", "people", "explain", "lookup", "gates", "redact", "seed")
 KINDS = ("gaussian", "uniform", "mask", "rounding", "count", "levels")
-
-
-def _label(value: Any) -> str:
-    return "" if isinstance(value, str | int | float | bool) else "a label"
 
 
 def _table(value: Any) -> str:
     return "" if isinstance(value, dict) else "a table"
 
 
-def _lookup(value: Any) -> str:
-    listed = isinstance(value, list) and all(isinstance(one, str | int) and not isinstance(one, bool) for one in value)
-    good = listed or not whole(0)(value)
-    return "" if good else "a whole number, or a list of ids"
+def _keys(name: str, keys: dict[str, Any]) -> type[Any]:
+    """A table of the file as a dataclass; a list is one by its type, which :func:`read_table` goes by."""
+    return make_dataclass(name, [(own, made[0], made[1]) for own, made in keys.items()], frozen=True)
 
 
-@dataclass(frozen=True)
-class AuditFile:
-    """All keys of an audit file; only `model` and `data` have no default."""
+def _of_options(table: str | None = None) -> dict[str, Any]:
+    """Keys that are options of an audit as they are."""
+    return {
+        own: ("tuple" if f.metadata["many"] else "object", key(f.metadata["file"], f.default))
+        for own, f in keys_of(table).items()
+    }
 
-    model: str = key(text)
-    data: str = key(text)
-    label: str | None = key(maybe(text), None)
-    features: tuple[str, ...] | None = key(maybe(list_of(text)), None)
-    id: str | None = key(maybe(text), None)
-    sensitive: tuple[str, ...] = key(list_of(text, empty=True), ())
-    target: object = key(_label, None)
-    cost: str = key(one_of("l1", "l2"), "l1")
-    methods: tuple[str, ...] = key(list_of(one_of(*METHODS)), ("closest", "plausible", "steady"))
-    on_flip: str = key(one_of("skip", "swap", "keep"), "skip")
-    draws: int = key(whole(2), DRAWS)
-    tolerance: float | None = key(maybe(number(1e-6, 1.0)), None)
-    max_draws: int = key(whole(2), 200)
-    people: int = key(whole(1), PEOPLE)
-    explain: int | None = key(maybe(whole(1)), None)
-    lookup: object = key(_lookup, LOOKUP)
-    gates: tuple[str, ...] | None = key(maybe(list_of(text, empty=True)), None)
-    redact: bool = key(flag, False)
-    seed: int = key(whole(0), 0)
-    out: str = key(text, "results/audit")
-    actionable: object = key(_table, None)
-    density: object = key(_table, None)
-    perturbations: object = key(_table, None)
-    pairs: object = key(_table, None)
+
+# Keys in the order in which messages list them: first what every file begins with.
+_FIRST = {"model": ("str", key(text)), "data": ("str", key(text)), "label": _of_options()["label"]}
+_TABLES = ("actionable", "density", "perturbations", "pairs")
+AuditFile = _keys(
+    "AuditFile",
+    _FIRST
+    | _of_options()
+    | {"out": ("str", key(text, "results/audit"))}
+    | {name: ("object", key(_table, None)) for name in _TABLES},
+)
+PairsTable = _keys("PairsTable", _of_options("pairs"))
 
 
 @dataclass(frozen=True)
 class _Density:
     quantile: float = key(number(0, 1), 0.5)
     components: tuple[int, ...] = key(list_of(whole(1)), (1, 2, 3))
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    neighbours: int = key(whole(1), 5)
-    within: float | None = key(maybe(number(1e-12)), None)
-    apart: float | None = key(maybe(number(1e-12)), None)
-    people: int = key(whole(2), PAIRS)
 
 
 @dataclass(frozen=True)
@@ -117,26 +92,25 @@ def read_audit(path: Path) -> Wanted:
 
 def parse_audit(content: dict[str, Any], folder: Path, name: str = "the audit") -> Wanted:
     """Check the content of an audit file."""
-    found: AuditFile = read_table(content, AuditFile, name, AuditError)
-    options: dict[str, Any] = {one: getattr(found, one) for one in (*SAME, *ALSO_SAME)}
+    file = read_table(content, AuditFile, name, AuditError)
+    options: dict[str, Any] = {f.name: getattr(file, own) for own, f in keys_of().items()}
     if "draws" in content and "tolerance" in content:
         raise AuditError(f"{name}: give draws or tolerance, not both: a tolerance finds the number of draws by itself.")
-    if found.density is not None:
-        density = read_table(found.density, _Density, "density", AuditError)
+    if file.density is not None:
+        density = read_table(file.density, _Density, "density", AuditError)
         options["density"] = HighDensity(quantile=density.quantile, components=list(density.components))
-    if found.pairs is not None:
-        pairs = read_table(found.pairs, _Pairs, "pairs", AuditError)
-        options |= {"neighbours": pairs.neighbours, "within": pairs.within, "apart": pairs.apart}
-        options["pair_people"] = pairs.people
-    if found.actionable is not None:
-        options["actionable"] = _limits(read_table(found.actionable, _Actionable, "actionable", AuditError))
-    if found.perturbations is not None:
-        if not found.perturbations:
+    if file.pairs is not None:
+        pairs = read_table(file.pairs, PairsTable, "pairs", AuditError)
+        options |= {f.name: getattr(pairs, own) for own, f in keys_of("pairs").items()}
+    if file.actionable is not None:
+        options["actionable"] = _limits(read_table(file.actionable, _Actionable, "actionable", AuditError))
+    if file.perturbations is not None:
+        if not file.perturbations:
             raise AuditError("perturbations is empty: name at least one, such as [perturbations.noise].")
         options["perturbations"] = {
-            one: _perturbation(one, table) for one, table in _content(found.perturbations).items()
+            own: _perturbation(own, table) for own, table in _content(file.perturbations).items()
         }
-    return Wanted(found.model, folder / found.data, folder / found.out, options, folder)
+    return Wanted(file.model, folder / file.data, folder / file.out, options, folder)
 
 
 def _content(table: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand.auditing.audit_file import KINDS
 from evenhand.auditing.gates import GATES
-from evenhand.auditing.options import DRAWS, LOOKUP, METHODS, PAIRS, PEOPLE
+from evenhand.auditing.options import METHODS, Options
 from evenhand.auditing.sources import Source
 
 
@@ -41,11 +41,11 @@ target = {quoted[-1]}   # PLEASE CHECK: what people want, one of {", ".join(quot
 
 cost = "l1"            # or "l2": what a change costs, in units of each column's spread
 methods = ["closest", "plausible", "steady"]   # the one in use first, then alternatives ({", ".join(METHODS)})
-# draws = {DRAWS}           # variations per person; or
+# draws = {Options.draws}           # variations per person; or
 # tolerance = 0.05     # as many as it takes to know the mean distance to within 5 %
-# people = {PEOPLE}        # people, chosen at random, who are varied
+# people = {Options.people}        # people, chosen at random, who are varied
 # on_flip = "skip"     # variations with another decision: skip, swap or keep
-# lookup = {LOOKUP}          # people who can be looked up in the page, or a list of ids
+# lookup = {Options.lookup}          # people who can be looked up in the page, or a list of ids
 # redact = false       # leave ids and values out of the report
 # seed = 0
 # out = "results/audit"
@@ -79,7 +79,7 @@ kind = "rounding"      # whatever rounds to the recorded value; the precision is
 # neighbours = 5       # nearest people that each person is compared with
 # within = 0.5         # how close alike people are; the median distance to the nearest if left out
 # apart = 1.0          # how far their explanations may be apart; twice within if left out
-# people = {PAIRS}
+# people = {Options.pair_people}
 
 # [density]            # where people are, for plausible explanations
 # quantile = 0.5

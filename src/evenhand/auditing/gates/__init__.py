@@ -11,9 +11,9 @@ from evenhand.auditing.gates import on_stability as _2  # isort: skip  # noqa: F
 from evenhand.auditing.gates import on_certificates as _3  # isort: skip  # noqa: F401
 from evenhand.auditing.gates import on_pairs as _4  # isort: skip  # noqa: F401
 from evenhand.auditing.gates import on_groups as _5  # isort: skip  # noqa: F401
-from evenhand.auditing.gates.condition import Condition, Judged, default_gates, judge, judge_all, parse_gate
 from evenhand.auditing.gates.evidence import Evidence
-from evenhand.auditing.gates.registry import GATES, Candidate, Gate, Situation, Unmeasured, gate
+from evenhand.auditing.gates.judging import Judged, default_gates, judge, judge_all, parse_gate
+from evenhand.auditing.gates.registry import GATES, Candidate, Condition, Gate, Situation, Unmeasured, gate
 
 __all__ = [
     "GATES",

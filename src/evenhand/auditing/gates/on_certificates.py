@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from evenhand.auditing.gates.condition import Condition
 from evenhand.auditing.gates.evidence import Evidence
-from evenhand.auditing.gates.registry import Candidate, Unmeasured, gate
+from evenhand.auditing.gates.registry import Candidate, Condition, Unmeasured, gate
 from evenhand.stats import Interval, share_interval
 from evenhand.types import FloatArray
 

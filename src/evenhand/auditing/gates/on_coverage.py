@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenhand.auditing.gates.condition import Condition
 from evenhand.auditing.gates.evidence import Evidence
-from evenhand.auditing.gates.registry import Candidate, Unmeasured, gate
+from evenhand.auditing.gates.registry import Candidate, Condition, Unmeasured, gate
 from evenhand.stats import share_interval
 
 

@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from evenhand.auditing.gaps import ColumnGroups, GapKind, coverage_gaps, gaps
-from evenhand.auditing.gates.condition import Condition
 from evenhand.auditing.gates.evidence import Evidence
-from evenhand.auditing.gates.registry import Candidate, Unmeasured, gate
+from evenhand.auditing.gates.registry import Candidate, Condition, Unmeasured, gate
 from evenhand.fairness import Gap
 from evenhand.stats import Interval
 

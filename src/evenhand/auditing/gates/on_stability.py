@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from evenhand.auditing.document.numbers import Stability
-from evenhand.auditing.gates.condition import Condition
 from evenhand.auditing.gates.evidence import Evidence
-from evenhand.auditing.gates.registry import Candidate, Unmeasured, gate
+from evenhand.auditing.gates.registry import Candidate, Condition, Unmeasured, gate
 from evenhand.stats import Interval
 
 ENOUGH, TAIL = 30, 70  # people below which nothing is judged; the 95th percentile takes more

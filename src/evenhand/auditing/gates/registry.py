@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from evenhand.auditing.document.overall import Better, Part, Unit
+from evenhand.auditing.document.overall import Better, Part, Result, Unit
 from evenhand.auditing.gates.evidence import Evidence
 from evenhand.stats import Interval
-
-if TYPE_CHECKING:
-    from evenhand.auditing.gates.condition import Condition
 
 Argument = Literal["perturbation", "column", "radius", "number"]
 NUMBERS: tuple[Argument, ...] = ("radius", "number")  # have to be given; names may be left out, which means all
@@ -88,6 +86,39 @@ class Gate:
     better: Better = "<="
     default: Default | None = None
     failing: str | None = None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One gate with its limit."""
+
+    text: str
+    gate: Gate
+    argument: str | float | None
+    limit: float
+
+    @property
+    def name(self) -> str:
+        """Of the gate."""
+        return self.gate.name
+
+    @property
+    def comparison(self) -> Better:
+        """Whether the limit is an upper or a lower one."""
+        return self.gate.better
+
+    def judge(self, interval: Interval, strict: Interval | None = None) -> Result:
+        """Pass only if the whole interval is inside the limit, fail only if it is wholly outside.
+
+        `strict` is a wider interval that decides failing, where many are looked at and one fails by chance.
+        """
+        if strict is not None and self.judge(interval) == "fail":
+            return "fail" if self.judge(strict) == "fail" else "undecided"
+        if math.isnan(interval.low) or math.isnan(interval.high):
+            return "undecided"
+        if self.comparison == "<=":
+            return "pass" if interval.high <= self.limit else "fail" if interval.low > self.limit else "undecided"
+        return "pass" if interval.low >= self.limit else "fail" if interval.high < self.limit else "undecided"
 
 
 GATES: dict[str, Gate] = {}

@@ -1,54 +1,20 @@
-"""Conditions such as ``median_amplification <= 1.2``, judged on the whole interval and not on the estimate."""
+"""Conditions such as ``median_amplification <= 1.2``: read from text, set by default, and judged."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from evenhand.auditing.document.overall import Better, GateResult, Result
+from evenhand.auditing.document.overall import GateResult, Result
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.gates.evidence import Evidence
-from evenhand.auditing.gates.registry import GATES, NUMBERS, Candidate, Gate, Situation, Unmeasured
+from evenhand.auditing.gates.registry import GATES, NUMBERS, Candidate, Condition, Gate, Situation, Unmeasured
 from evenhand.settings import nearest
 from evenhand.stats import Interval
 
 _PATTERN = re.compile(r"\s*(\w+)\s*(?:\(\s*([^()]*?)\s*\))?\s*(<=|>=)\s*([-+0-9.eE]+)\s*")
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One gate with its limit."""
-
-    text: str
-    gate: Gate
-    argument: str | float | None
-    limit: float
-
-    @property
-    def name(self) -> str:
-        """Of the gate."""
-        return self.gate.name
-
-    @property
-    def comparison(self) -> Better:
-        """Whether the limit is an upper or a lower one."""
-        return self.gate.better
-
-    def judge(self, interval: Interval, strict: Interval | None = None) -> Result:
-        """Pass only if the whole interval is inside the limit, fail only if it is wholly outside.
-
-        `strict` is a wider interval that decides failing, where many are looked at and one fails by chance.
-        """
-        if strict is not None and self.judge(interval) == "fail":
-            return "fail" if self.judge(strict) == "fail" else "undecided"
-        if math.isnan(interval.low) or math.isnan(interval.high):
-            return "undecided"
-        if self.comparison == "<=":
-            return "pass" if interval.high <= self.limit else "fail" if interval.low > self.limit else "undecided"
-        return "pass" if interval.low >= self.limit else "fail" if interval.high < self.limit else "undecided"
 
 
 class Judged(NamedTuple):
@@ -144,13 +110,17 @@ def judge_all(conditions: Sequence[Condition], evidence: Evidence) -> list[Judge
     """Every condition with its result."""
     results = []
     for condition in conditions:
-        numbers = condition.gate.measure(condition, evidence)
-        results.append(judge(condition, () if isinstance(numbers, Unmeasured) else numbers, _reason(numbers)))
+        measured = condition.gate.measure(condition, evidence)
+        if isinstance(measured, Unmeasured):
+            results.append(judge(condition, (), measured.why))
+            continue
+        if not all(isinstance(candidate, Candidate) for candidate in measured):
+            raise TypeError(
+                f"The gate {condition.name!r} must return a list of Candidate(interval), or Unmeasured(why); "
+                f"got {measured!r}."
+            )
+        results.append(judge(condition, measured))
     return results
-
-
-def _reason(numbers: Sequence[Candidate] | Unmeasured) -> str | None:
-    return numbers.why if isinstance(numbers, Unmeasured) else None
 
 
 def judge(condition: Condition, candidates: Sequence[Candidate], why: str | None = None) -> Judged:
