@@ -100,8 +100,8 @@ def _away(value: float, digits: int, *, up: bool) -> Decimal:
     if not exact:
         return exact
     decimals = max(digits - 1 - exact.adjusted(), 0)
-    found = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    return found.to_integral() if found == found.to_integral() else found.normalize()
+    rounded = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return rounded.to_integral() if rounded == rounded.to_integral() else rounded.normalize()
 
 
 def way(view: View, j: int, before: float, after: float) -> Way:

@@ -23,14 +23,14 @@ def _table(value: Any) -> str:
 
 def _keys(name: str, keys: dict[str, Any]) -> type[Any]:
     """A table of the file as a dataclass; a list is one by its type, which :func:`read_table` goes by."""
-    return make_dataclass(name, [(own, made[0], made[1]) for own, made in keys.items()], frozen=True)
+    return make_dataclass(name, [(key_name, made[0], made[1]) for key_name, made in keys.items()], frozen=True)
 
 
 def _of_options(table: str | None = None) -> dict[str, Any]:
     """Keys that are options of an audit as they are."""
     return {
-        own: ("tuple" if f.metadata["many"] else "object", key(f.metadata["file"], f.default))
-        for own, f in keys_of(table).items()
+        key_name: ("tuple" if f.metadata["many"] else "object", key(f.metadata["file"], f.default))
+        for key_name, f in keys_of(table).items()
     }
 
 
@@ -93,7 +93,7 @@ def read_audit(path: Path) -> Wanted:
 def parse_audit(content: dict[str, Any], folder: Path, name: str = "the audit") -> Wanted:
     """Check the content of an audit file."""
     file = read_table(content, AuditFile, name, AuditError)
-    options: dict[str, Any] = {f.name: getattr(file, own) for own, f in keys_of().items()}
+    options: dict[str, Any] = {f.name: getattr(file, key_name) for key_name, f in keys_of().items()}
     if "draws" in content and "tolerance" in content:
         raise AuditError(f"{name}: give draws or tolerance, not both: a tolerance finds the number of draws by itself.")
     if file.density is not None:
@@ -101,14 +101,14 @@ def parse_audit(content: dict[str, Any], folder: Path, name: str = "the audit") 
         options["density"] = HighDensity(quantile=density.quantile, components=list(density.components))
     if file.pairs is not None:
         pairs = read_table(file.pairs, PairsTable, "pairs", AuditError)
-        options |= {f.name: getattr(pairs, own) for own, f in keys_of("pairs").items()}
+        options |= {f.name: getattr(pairs, key_name) for key_name, f in keys_of("pairs").items()}
     if file.actionable is not None:
         options["actionable"] = _limits(read_table(file.actionable, _Actionable, "actionable", AuditError))
     if file.perturbations is not None:
         if not file.perturbations:
             raise AuditError("perturbations is empty: name at least one, such as [perturbations.noise].")
         options["perturbations"] = {
-            own: _perturbation(own, table) for own, table in _content(file.perturbations).items()
+            key_name: _perturbation(key_name, table) for key_name, table in _content(file.perturbations).items()
         }
     return Wanted(file.model, folder / file.data, folder / file.out, options, folder)
 
@@ -117,9 +117,9 @@ def _content(table: object) -> dict[str, Any]:
     return dict(table) if isinstance(table, dict) else {}
 
 
-def _limits(found: _Actionable) -> Actionable:
+def _limits(table: _Actionable) -> Actionable:
     bounds: dict[Any, Any] = {}
-    for name, ends in _content(found.bounds).items():
+    for name, ends in _content(table.bounds).items():
         if not isinstance(ends, list) or len(ends) != 2:
             raise AuditError(
                 f'actionable.bounds.{name} must be a pair such as [0, 100]; an open end is "-inf" or '
@@ -130,11 +130,11 @@ def _limits(found: _Actionable) -> Actionable:
         except (TypeError, ValueError):
             raise AuditError(f"actionable.bounds.{name} must be two numbers, got {ends!r}.") from None
     levels: dict[Any, Any] = {}
-    for name, some in _content(found.levels).items():
+    for name, some in _content(table.levels).items():
         if not isinstance(some, list) or not some:
             raise AuditError(f"actionable.levels.{name} must be a list of levels, got {some!r}.")
         levels[name] = some
-    return Actionable(found.immutable, found.increase, found.decrease, bounds, levels)
+    return Actionable(table.immutable, table.increase, table.decrease, bounds, levels)
 
 
 USED = {
@@ -148,18 +148,20 @@ USED = {
 
 
 def _perturbation(name: str, table: Any) -> Any:
-    found: _Perturbation = read_table(table, _Perturbation, f"perturbations.{name}", AuditError)
-    strange = [one for one in table if one not in ("kind", *USED[found.kind])]
+    settings: _Perturbation = read_table(table, _Perturbation, f"perturbations.{name}", AuditError)
+    strange = [key_name for key_name in table if key_name not in ("kind", *USED[settings.kind])]
     if strange:
-        possible = ", ".join(USED[found.kind])
-        raise AuditError(f"perturbations.{name}: {strange[0]!r} means nothing to kind {found.kind!r}; {possible} does.")
-    if found.kind == "rounding":
-        return Rounding(found.step)
-    if found.kind == "count":
-        return Count(found.by)
-    if found.kind == "levels":
-        return Mixed({}, Categorical(found.probability))
-    noise: Any = Mask(found.features) if found.kind == "mask" else Gaussian(found.covariance)
-    if found.kind == "uniform":
-        noise = Uniform(found.radius)
-    return Relative(noise) if found.relative and found.kind != "mask" else noise
+        possible = ", ".join(USED[settings.kind])
+        raise AuditError(
+            f"perturbations.{name}: {strange[0]!r} means nothing to kind {settings.kind!r}; {possible} does."
+        )
+    if settings.kind == "rounding":
+        return Rounding(settings.step)
+    if settings.kind == "count":
+        return Count(settings.by)
+    if settings.kind == "levels":
+        return Mixed({}, Categorical(settings.probability))
+    noise: Any = Mask(settings.features) if settings.kind == "mask" else Gaussian(settings.covariance)
+    if settings.kind == "uniform":
+        noise = Uniform(settings.radius)
+    return Relative(noise) if settings.relative and settings.kind != "mask" else noise

@@ -111,5 +111,5 @@ def write_first_file(model: str, data: Path, out: Path, *, trust_pickle: bool, f
 
 def _relative(path: Path, folder: Path) -> str:
     """A path as seen from a folder, if it lies inside of it."""
-    whole = path.resolve()
-    return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) else str(whole)
+    absolute = path.resolve()
+    return absolute.relative_to(folder).as_posix() if absolute.is_relative_to(folder) else str(absolute)

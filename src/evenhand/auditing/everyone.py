@@ -78,18 +78,18 @@ def explain_everyone(prepared: Prepared, report: Report) -> Everyone:
                 yield joblib.delayed(explain_batch)(packed, part, prepared.target, kept[part.index.to_numpy()])
 
     done = 0
-    for found in run_all(calls()):
-        rows, answers = found.rows, found.answers
-        everyone.present[rows], everyone.label[rows] = found.present, answers.label
+    for batch_explained in run_all(calls()):
+        rows, answers = batch_explained.rows, batch_explained.answers
+        everyone.present[rows], everyone.label[rows] = batch_explained.present, answers.label
         everyone.status[rows], everyone.cost[rows] = answers.status, answers.cost
-        everyone.boundary[rows] = found.boundary
+        everyone.boundary[rows] = batch_explained.boundary
         where = place[rows[kept[rows]]]
-        everyone.codes[where], everyone.points[where] = found.codes, answers.points
+        everyone.codes[where], everyone.points[where] = batch_explained.codes, answers.points
         done += len(rows)
         report("explaining everybody", done, prepared.explained)
-    there = everyone.already
-    everyone.cost[there] = everyone.boundary[there] = np.nan
-    if asked.any() and there[asked].all():
+    already = everyone.already
+    everyone.cost[already] = everyone.boundary[already] = np.nan
+    if asked.any() and already[asked].all():
         raise AuditError(
             f"target: everybody in {source.name} has the decision {prepared.target!r} already, so nobody needs an "
             "explanation. Name the decision that people would like to have."

@@ -237,31 +237,31 @@ def _method(name: str, cost: Any, schema: Schema | None, actionable: Actionable 
 
 def _perturbations(options: Options, seen: View, codes: FloatArray) -> tuple[dict[str, Perturbation], list[str]]:
     """Perturbations that know their columns and have learned; one that does nothing is left out with a note."""
-    whole = codes[np.isfinite(codes).all(axis=1)]
-    found: dict[str, Perturbation] = {}
+    complete = codes[np.isfinite(codes).all(axis=1)]
+    fitted_by_name: dict[str, Perturbation] = {}
     notes = []
-    for name, one in options.named_perturbations().items():
-        by_column = not seen.reader.plain and not isinstance(one, Mixed)
-        suited = Mixed({}, one) if by_column or isinstance(one, Rounding | Count) else one
-        some = whole[:TRIED]
+    for name, perturbation in options.named_perturbations().items():
+        by_column = not seen.reader.plain and not isinstance(perturbation, Mixed)
+        suited = Mixed({}, perturbation) if by_column or isinstance(perturbation, Rounding | Count) else perturbation
+        few = complete[:TRIED]
         try:
             if isinstance(suited, Mixed):
                 suited = suited.bind(seen.schema)
-            fitted = learned(suited, whole)
-            moved = np.asarray(fitted(some.copy(), np.random.default_rng(0)))
+            fitted = learned(suited, complete)
+            moved = np.asarray(fitted(few.copy(), np.random.default_rng(0)))
         except (TypeError, ValueError) as error:
             raise AuditError(f"The perturbation {name!r} does not suit the table. {error}") from None
         if isinstance(suited, Mixed) and not suited.columns:
             raise AuditError(f"The perturbation {name!r} suits no column of the table.")
-        if (moved == some).all():
+        if (moved == few).all():
             notes.append(_nothing(name, suited))
             continue
-        found[name] = fitted
-    return found, notes
+        fitted_by_name[name] = fitted
+    return fitted_by_name, notes
 
 
-def _nothing(name: str, one: Any) -> str:
-    if isinstance(one, Mixed) and isinstance(one.others, Rounding):
+def _nothing(name: str, perturbation: Any) -> str:
+    if isinstance(perturbation, Mixed) and isinstance(perturbation.others, Rounding):
         return (
             f"The perturbation {name!r} was not measured: no column is recorded so coarsely that "
             "rounding hides anything."
@@ -276,7 +276,7 @@ def say(value: Any) -> str:
         return shown if len(shown) < 80 else f"<{type(value).__name__}>"
     parts: list[str] = []
     for i, f in enumerate(f for f in fields(value) if f.init and f.repr):
-        own = getattr(value, f.name)
-        if f.default is MISSING or not (own is f.default or own is None):
-            parts.append(say(own) if i == 0 else f"{f.name}={say(own)}")
+        held = getattr(value, f.name)
+        if f.default is MISSING or not (held is f.default or held is None):
+            parts.append(say(held) if i == 0 else f"{f.name}={say(held)}")
     return f"{type(value).__name__}({', '.join(parts)})"

@@ -159,17 +159,18 @@ class Options:
         """Perturbations by name, the one that figures show first."""
         if self.perturbations is None:
             return {"noise": Relative(Gaussian(0.1)), "rounding": Rounding()}
-        found = self.perturbations
-        if callable(found) and not isinstance(found, Mapping):
-            found = {"noise": found}
-        if not isinstance(found, Mapping) or not found:
+        perturbations = self.perturbations
+        if callable(perturbations) and not isinstance(perturbations, Mapping):
+            perturbations = {"noise": perturbations}
+        if not isinstance(perturbations, Mapping) or not perturbations:
             raise AuditError(
-                f"perturbations must name at least one, such as {{'noise': Relative(Gaussian(0.1))}}; got {found!r}."
+                f"perturbations must name at least one, such as {{'noise': Relative(Gaussian(0.1))}}; "
+                f"got {perturbations!r}."
             )
-        for name, one in found.items():
-            if not callable(one) or isinstance(one, type):
-                raise AuditError(f"The perturbation {name!r} must be a function (X, rng) -> X, got {one!r}.")
-        return dict(found)
+        for name, perturbation in perturbations.items():
+            if not callable(perturbation) or isinstance(perturbation, type):
+                raise AuditError(f"The perturbation {name!r} must be a function (X, rng) -> X, got {perturbation!r}.")
+        return dict(perturbations)
 
     def parsed_gates(self) -> list[Condition] | None:
         """The gates, or None for those that go with the audit."""

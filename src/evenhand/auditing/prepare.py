@@ -54,25 +54,25 @@ def prepare(model: Any, X: Any, y: Any, options: Options) -> Prepared:
     order = np.argsort(chosen(options.seed, np.arange(source.rows, dtype=np.uint64), 2**62), kind="stable")
     keep = np.zeros(source.rows, dtype=bool)
     keep[order[:SAMPLE]] = True
-    found = survey(source, features, label, sensitive, options.id, keep)
+    surveyed = survey(source, features, label, sensitive, options.id, keep)
     if options.id is None and isinstance(source, Frame):
         if source.frame.index.has_duplicates:
             raise AuditError(
                 "The table's index has the same label twice, and it says who is who: use reset_index(drop=True)."
             )
-        found.ids = source.frame.index
+        surveyed.ids = source.frame.index
     # In random order, so that the first of them are as good as any: files are often sorted.
     rank = np.empty(source.rows, dtype=np.int64)
     rank[order] = np.arange(source.rows)
-    found.sample = found.sample.iloc[np.argsort(rank[found.sample.index.to_numpy()], kind="stable")]
-    labels = None if found.labels is None else found.labels.loc[found.sample.index].to_numpy()
-    seen, exact = seen_model(model, found.sample, source.name)
-    _check_labels(found, seen, source)
-    _check_missing(found, seen, source)
+    surveyed.sample = surveyed.sample.iloc[np.argsort(rank[surveyed.sample.index.to_numpy()], kind="stable")]
+    labels = None if surveyed.labels is None else surveyed.labels.loc[surveyed.sample.index].to_numpy()
+    seen, exact = seen_model(model, surveyed.sample, source.name)
+    _check_labels(surveyed, seen, source)
+    _check_missing(surveyed, seen, source)
     target = _target(options.target, seen)
-    setup = set_up(model, seen, exact, found.sample, labels, options)
-    if found.missing:
-        counts = ", ".join(f"{name} ({count:,} rows)" for name, (_, count) in found.missing.items())
+    setup = set_up(model, seen, exact, surveyed.sample, labels, options)
+    if surveyed.missing:
+        counts = ", ".join(f"{name} ({count:,} rows)" for name, (_, count) in surveyed.missing.items())
         setup.notes.append(f"Missing values, for which the model takes something else: {counts}.")
     if target is None:
         setup.notes.append(
@@ -90,7 +90,7 @@ def prepare(model: Any, X: Any, y: Any, options: Options) -> Prepared:
         explained = min(source.rows, options.explain or FEW_SEARCHED)
     if explained < source.rows:
         setup.notes.append(f"{explained:,} people of {source.rows:,}, chosen at random, were explained.")
-    return Prepared(source, features, found, setup, target, options, order, explained)
+    return Prepared(source, features, surveyed, setup, target, options, order, explained)
 
 
 def _joined(source: Source, y: Any, options: Options) -> tuple[Source, str | None, list[str]]:
@@ -149,17 +149,17 @@ def _features(model: Any, source: Source, label: str | None, sensitive: Sequence
     return features
 
 
-def _check_labels(found: Survey, seen: View, source: Source) -> None:
-    if found.labels is None:
+def _check_labels(surveyed: Survey, seen: View, source: Source) -> None:
+    if surveyed.labels is None:
         return
-    gone = found.labels.isna().to_numpy()
+    gone = surveyed.labels.isna().to_numpy()
     if gone.any():
         raise AuditError(
             f"label: row {int(np.argmax(gone))} of {source.name} has none ({int(gone.sum()):,} rows "
             "in all). Leave those rows out."
         )
     known = set(seen.classes.tolist())
-    values = found.labels.unique().tolist()
+    values = surveyed.labels.unique().tolist()
     strange = [value for value in values if value not in known]
     if strange:
         raise AuditError(
@@ -173,13 +173,13 @@ def _check_labels(found: Survey, seen: View, source: Source) -> None:
         )
 
 
-def _check_missing(found: Survey, view: View, source: Source) -> None:
+def _check_missing(surveyed: Survey, view: View, source: Source) -> None:
     """A missing value that the model cannot take is a mistake in the table or in the pipeline."""
-    for name, (row, count) in found.missing.items():
-        one = found.sample.loc[[row]]
-        if not view.reader.plain and np.isfinite(view.read(one)[0, view.schema.names.index(name)]):
+    for name, (row, count) in surveyed.missing.items():
+        first_row = surveyed.sample.loc[[row]]
+        if not view.reader.plain and np.isfinite(view.read(first_row)[0, view.schema.names.index(name)]):
             continue
-        who = found.ids[row]
+        who = surveyed.ids[row]
         raise AuditError(
             f"Column {name!r} of {source.name} is missing in {count:,} rows, the first of them "
             f"row {who}, and the model has "

@@ -68,9 +68,9 @@ class Frame:
     def sha256(self) -> str:
         """Of the file that it was read from, or of names and values."""
         if self.digest is None:
-            found = hashlib.sha256(repr([(name, str(kind)) for name, kind in self.frame.dtypes.items()]).encode())
-            found.update(pd.util.hash_pandas_object(self.frame, index=True).to_numpy().tobytes())
-            self.digest = found.hexdigest()
+            content = hashlib.sha256(repr([(name, str(kind)) for name, kind in self.frame.dtypes.items()]).encode())
+            content.update(pd.util.hash_pandas_object(self.frame, index=True).to_numpy().tobytes())
+            self.digest = content.hexdigest()
         return self.digest
 
 
@@ -205,8 +205,8 @@ def rows_of(source: Source, columns: Sequence[str], rows: npt.NDArray[np.intp]) 
     wanted = np.zeros(source.rows, dtype=bool)
     wanted[rows] = True
     parts = [batch[wanted[batch.index.to_numpy()]] for batch in source.batches(columns, READ)]
-    found: pd.DataFrame = pd.concat(parts).loc[rows]
-    return found
+    chosen: pd.DataFrame = pd.concat(parts).loc[rows]
+    return chosen
 
 
 def _line(error: BaseException) -> str:

@@ -115,10 +115,10 @@ def _check_numbers(table: str, values: pd.Series[Any], levels: int) -> None:
     """Refuse numbers with a few words among them: as levels they would mean nothing."""
     if levels <= MANY or not pd.api.types.is_string_dtype(values.dtype):
         return
-    there = values[values.notna()]
-    words = pd.to_numeric(there, errors="coerce").isna()
+    present = values[values.notna()]
+    words = pd.to_numeric(present, errors="coerce").isna()
     if words.any() and words.mean() < 0.5:
         row = words.index[int(np.argmax(words.to_numpy()))]
         raise AuditError(
-            f"Column {values.name!r} of {table} holds text among numbers: {there.loc[row]!r} in row {row}."
+            f"Column {values.name!r} of {table} holds text among numbers: {present.loc[row]!r} in row {row}."
         )

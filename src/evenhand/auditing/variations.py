@@ -45,32 +45,32 @@ def nearest_variation(
         k = int(np.argmax(moved / np.maximum(away, 1e-300)))
         return Nearest(people[k], points[k], differs=False)
     k = int(others[np.argmin(away[others])])
-    found = Nearest(people[k], points[k], differs=True)
+    nearest = Nearest(people[k], points[k], differs=True)
     if not explainer.quick:
-        return found
-    own = int(view.decide(x[None])[0])
+        return nearest
+    decision = int(view.decide(x[None])[0])
 
     def still(person: FloatArray) -> Nearest | None:
-        if view.decide(person[None])[0] != own:
+        if view.decide(person[None])[0] != decision:
             return None
-        answer = explainer.answer(person[None], np.array([target]), np.array([own]))
+        answer = explainer.answer(person[None], np.array([target]), np.array([decision]))
         if answer.status[0] not in VALID or not different(view, x, cf, person[None], answer.points)[0]:
             return None
         return Nearest(person, answer.points[0], differs=True)
 
-    gaps = [distance(x[None], np.where(np.arange(len(x)) == j, found.person, x)[None])[0] for j in range(len(x))]
+    gaps = [distance(x[None], np.where(np.arange(len(x)) == j, nearest.person, x)[None])[0] for j in range(len(x))]
     for j in np.argsort(gaps, kind="stable"):
-        if found.person[j] != x[j]:
-            tried = found.person.copy()
+        if nearest.person[j] != x[j]:
+            tried = nearest.person.copy()
             tried[j] = x[j]
-            found = still(tried) or found
-    start, low, high = found.person, 0.0, 1.0  # at `low` the person is told the same, at `high` something else
+            nearest = still(tried) or nearest
+    start, low, high = nearest.person, 0.0, 1.0  # at `low` the person is told the same, at `high` something else
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         tried = x + middle * (start - x)
         tried = np.where(view.schema.whole, np.rint(tried), tried)
         tried = np.where(view.schema.number, tried, start)
-        nearer = still(tried) if not (tried == found.person).all() else found
+        nearer = still(tried) if not (tried == nearest.person).all() else nearest
         low, high = (low, middle) if nearer is not None else (middle, high)
-        found = nearer or found
-    return found
+        nearest = nearer or nearest
+    return nearest

@@ -56,10 +56,10 @@ def _named(values: pd.Series[Any], everyone: Everyone, redact: bool) -> pd.Serie
     if not redact:
         return named
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
-        ranges = [one for one in named.cat.categories if one != MISSING]
-        named = named.cat.rename_categories({one: f"range {i + 1} of {len(ranges)}" for i, one in enumerate(ranges)})
+        ranges = [name for name in named.cat.categories if name != MISSING]
+        named = named.cat.rename_categories({name: f"range {i + 1} of {len(ranges)}" for i, name in enumerate(ranges)})
     counts = named[everyone.found].value_counts()
-    small = [one for one in named.cat.categories if counts.get(one, 0) < FEW]
+    small = [name for name in named.cat.categories if counts.get(name, 0) < FEW]
     return grouped(named.astype(object).where(~named.isin(small), OTHERS))
 
 
@@ -117,11 +117,11 @@ def _without(counts: dict[str, tuple[int, int]]) -> str:
     )
 
 
-def _hidden(one: Group) -> Group:
+def _hidden(group: Group) -> Group:
     """A group that is too small to be shown without showing its people: their number is all that is left."""
     nothing = Interval(math.nan, math.nan, math.nan)
-    numbers: dict[str, Any] = {f.name: nothing for f in fields(one) if isinstance(getattr(one, f.name), Interval)}
-    return replace(one, matched=math.nan, boundary=math.nan, **numbers)
+    numbers: dict[str, Any] = {f.name: nothing for f in fields(group) if isinstance(getattr(group, f.name), Interval)}
+    return replace(group, matched=math.nan, boundary=math.nan, **numbers)
 
 
 def _group(group: Group, measured: bool, counts: tuple[int, int]) -> GroupRow:
@@ -140,19 +140,19 @@ def _group(group: Group, measured: bool, counts: tuple[int, int]) -> GroupRow:
     )
 
 
-def _sentence(found: Groups, strict: Groups, unit: str) -> str:
+def _sentence(groups: Groups, strict: Groups, unit: str) -> str:
     """Whether a group is treated worse, or is only further away; strict intervals, since all pairs are looked at."""
     widest = max(strict.cost_gap.pairs, key=lambda pair: (pair.gap.low, pair.gap.value), default=None)
     if widest is None:
         return "There are no two groups with enough people to compare."
-    high, low = _ordered(found, widest)
+    high, low = _ordered(groups, widest)
     gap = widest.gap
     if not gap.low > 0:
         return (
             f"No difference in typical cost is shown; the largest is between {widest.first} and {widest.second}, "
             f"{two(gap.value)} {unit} (95% interval {from_to(gap)})."
         )
-    gap = next(one.gap for one in found.cost_gap.pairs if {one.first, one.second} == {widest.first, widest.second})
+    gap = next(pair.gap for pair in groups.cost_gap.pairs if {pair.first, pair.second} == {widest.first, widest.second})
     text = (
         f"{high.name}: asked to change {two(gap.value)} {unit} more than {low.name} in the median "
         f"(95% interval {from_to(gap)})."
@@ -175,8 +175,8 @@ def _sentence(found: Groups, strict: Groups, unit: str) -> str:
     return f"{text} At the same distance from the boundary no difference to everybody else is shown ({numbers})."
 
 
-def _ordered(found: Groups, widest: Gap) -> tuple[Group, Group]:
-    """The two groups, the more expensive one first."""
-    by_name = {one.name: one for one in found.groups}
+def _ordered(groups: Groups, widest: Gap) -> tuple[Group, Group]:
+    """The two groups, the more expensive group first."""
+    by_name = {group.name: group for group in groups.groups}
     two = by_name[widest.first], by_name[widest.second]
     return two if two[0].median.value >= two[1].median.value else two[::-1]

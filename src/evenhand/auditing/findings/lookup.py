@@ -70,8 +70,8 @@ def person(
     x, cf = first.codes[at], first.answers.points[at]
     who = prepared.survey.ids[row]
     methods = [
-        _method_row(prepared, measures, method, one, at, _position(measures, row), gone)
-        for method, one in varied.items()
+        _method_row(prepared, measures, method, varied_by, at, _position(measures, row), gone)
+        for method, varied_by in varied.items()
     ]
     moves = methods[0].amplification
     place = np.flatnonzero(first.some == at)
@@ -178,12 +178,12 @@ def _cloud(view: Any, names: list[str], varied: dict[str, Varied], at: int) -> C
     """What variations are told, in the two columns that matter most: changes of numbers, levels by position."""
     number = view.schema.number
     told_by: dict[str, tuple[FloatArray, FloatArray]] = {}
-    for method, one in varied.items():
-        place = np.flatnonzero(one.some == at)
+    for method, varied_by in varied.items():
+        place = np.flatnonzero(varied_by.some == at)
         if not len(place):
             continue
-        x, cf = one.codes[at], one.answers.points[at]
-        people, points = one.variations.people[place[0]], one.variations.points[place[0]]
+        x, cf = varied_by.codes[at], varied_by.answers.points[at]
+        people, points = varied_by.variations.people[place[0]], varied_by.variations.points[place[0]]
         usable = np.isfinite(points).all(axis=1)
         change = np.where(number, cf - x, cf)
         told_by[method] = change, np.where(number, points - people, points)[usable]
@@ -204,13 +204,13 @@ def _cloud(view: Any, names: list[str], varied: dict[str, Varied], at: int) -> C
 def _importance(view: Any, varied: dict[str, Varied], at: int) -> FloatArray:
     """How often each column is changed, over methods and variations."""
     total = np.zeros(view.n_features)
-    for one in varied.values():
-        place = np.flatnonzero(one.some == at)
+    for varied_by in varied.values():
+        place = np.flatnonzero(varied_by.some == at)
         if len(place):
-            _, changed = view.change(one.variations.people[place[0]], one.variations.points[place[0]])
-            _, own = view.change(one.codes[[at]], one.answers.points[[at]])
-            usable = np.isfinite(one.variations.points[place[0]]).all(axis=1)
-            total += changed[usable].mean(axis=0) + own[0] if usable.any() else own[0]
+            _, changed = view.change(varied_by.variations.people[place[0]], varied_by.variations.points[place[0]])
+            _, told = view.change(varied_by.codes[[at]], varied_by.answers.points[[at]])
+            usable = np.isfinite(varied_by.variations.points[place[0]]).all(axis=1)
+            total += changed[usable].mean(axis=0) + told[0] if usable.any() else told[0]
     return total
 
 

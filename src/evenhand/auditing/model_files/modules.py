@@ -38,7 +38,7 @@ def imported(source: str, folder: Path) -> Any:
         raise AuditError(f"{source}: a module {top!r} is loaded already, from {loaded}. Rename {spec.origin}.")
     with _importable(*places):
         try:
-            found = importlib.import_module(module)
+            thing = importlib.import_module(module)
         except (Exception, SystemExit) as error:
             if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
                 raise AuditError(
@@ -47,14 +47,14 @@ def imported(source: str, folder: Path) -> Any:
             raise AuditError(f"{source}: the import of {module!r} failed with {short(error)}.") from error
         _send_by_value(module, places)
         for part in attribute.split("."):
-            if not hasattr(found, part):
-                public = ", ".join(name for name in dir(found) if not name.startswith("_")) or "nothing"
+            if not hasattr(thing, part):
+                public = ", ".join(name for name in dir(thing) if not name.startswith("_")) or "nothing"
                 raise AuditError(f"{source}: there is no {part!r}; there is {public}.")
-            found = getattr(found, part)
-        if not callable(found) or (hasattr(found, "predict") and not isinstance(found, type)):
-            return found
+            thing = getattr(thing, part)
+        if not callable(thing) or (hasattr(thing, "predict") and not isinstance(thing, type)):
+            return thing
         try:
-            return found()
+            return thing()
         except (Exception, SystemExit) as error:
             raise AuditError(f"{source}() failed with {short(error)}.") from error
 
@@ -67,10 +67,10 @@ def _send_by_value(module: str, places: tuple[Path, ...]) -> None:
     """
     names = list(accumulate(module.split("."), "{}.{}".format))
     loaded = [sys.modules[name] for name in names if name in sys.modules]
-    own = next((one for one in loaded if getattr(one, "__file__", None)), None)
-    if not isinstance(own, ModuleType) or own.__file__ is None:
+    outermost = next((one for one in loaded if getattr(one, "__file__", None)), None)
+    if not isinstance(outermost, ModuleType) or outermost.__file__ is None:
         return
-    depth = own.__name__.count(".") + ("__path__" in vars(own))
-    start = Path(own.__file__).absolute().parents[depth : depth + 1]
+    depth = outermost.__name__.count(".") + ("__path__" in vars(outermost))
+    start = Path(outermost.__file__).absolute().parents[depth : depth + 1]
     if {place.resolve() for place in start} & {place.resolve() for place in places}:
-        cloudpickle.register_pickle_by_value(own)
+        cloudpickle.register_pickle_by_value(outermost)

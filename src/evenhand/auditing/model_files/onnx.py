@@ -42,9 +42,9 @@ class OnnxModel:
         outputs = self._session.get_outputs()
         labels = [output.name for output in outputs if output.type in _LABELS]
         if not labels or not self._inputs:
-            found = ", ".join(f"{output.name} is {output.type}" for output in outputs)
+            listed = ", ".join(f"{output.name} is {output.type}" for output in outputs)
             raise AuditError(
-                f"{name} has no output with labels: {found}. Export a classifier whose output is one whole number or "
+                f"{name} has no output with labels: {listed}. Export a classifier whose output is one whole number or "
                 "text per row (ArgMax after scores), or pass module:attribute."
             )
         self._label = labels[0]

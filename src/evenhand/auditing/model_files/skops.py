@@ -164,12 +164,12 @@ def _check_parts(model: Any) -> None:
             inside = dict(getattr(part, "__dict__", {}))
             if any(callable(getattr(type(part), name, None)) for name in inside):
                 raise ValueError(f"an attribute of {type(part).__name__} hides a method")
-            own = inside.get("n_features_in_")
+            columns = inside.get("n_features_in_")
             if isinstance(part, BaseDecisionTree) and "tree_" in inside:
-                _check_tree(inside.pop("tree_"), own, width)
+                _check_tree(inside.pop("tree_"), columns, width)
             elif isinstance(part, BaseHistGradientBoosting):
                 for predictor in chain.from_iterable(inside.pop("_predictors", ())):
-                    _check_predictor(predictor, own, inside["_preprocessor"])
+                    _check_predictor(predictor, columns, inside["_preprocessor"])
             elif isinstance(part, NeighborsBase) and inside.get("_fit_method") in SEARCH_TREES.values():
                 tree = KDTree if part._fit_method == "kd_tree" else BallTree
                 options = part.effective_metric_params_
@@ -178,33 +178,33 @@ def _check_parts(model: Any) -> None:
                 boosted.append(part)
             # These check a table once and hand it to all of their trees, which have to be as wide as they are.
             same = isinstance(part, BaseForest | BaseGradientBoosting | IsolationForest) and "estimators_" in inside
-            if same and own is None:
+            if same and columns is None:
                 raise ValueError(f"{type(part).__name__} does not say how many columns it has")
-            todo += [(inner, own if same else None) for inner in inside.values()]
+            todo += [(inner, columns if same else None) for inner in inside.values()]
     for part in boosted:  # adds the values of so many trees to so many columns
         start = part._raw_predict_init(np.zeros((1, part.n_features_in_), dtype=np.float32))
         if start.shape != (1, np.shape(part.estimators_)[1]):
             raise ValueError("the trees of a boosted model do not fit to its labels")
 
 
-def _check_tree(tree: Any, own: Any, width: Any) -> None:
-    if type(tree) is not Tree or tree.n_features != own or width not in (None, own) or tree.node_count < 1:
+def _check_tree(tree: Any, columns: Any, width: Any) -> None:
+    if type(tree) is not Tree or tree.n_features != columns or width not in (None, columns) or tree.node_count < 1:
         raise ValueError("a tree does not fit to its model")
     nodes = tree.__getstate__()["nodes"]
     inner = np.flatnonzero(nodes["left_child"] != -1)
     _check_nodes(inner, nodes[inner], ("left_child", "right_child", "feature"), len(nodes), tree.n_features)
 
 
-def _check_predictor(predictor: Any, own: Any, preprocessor: Any) -> None:
+def _check_predictor(predictor: Any, columns: Any, preprocessor: Any) -> None:
     if preprocessor is not None:
         raise ValueError("boosting with categorical features cannot be checked; pass module:attribute")
-    if type(predictor) is not TreePredictor or not isinstance(own, int | np.integer):
+    if type(predictor) is not TreePredictor or not isinstance(columns, int | np.integer):
         raise ValueError("a tree does not fit to its model")
     inner = np.flatnonzero(predictor.nodes["is_leaf"] == 0)
     nodes = predictor.nodes[inner]
     if nodes["is_categorical"].any():
         raise ValueError("categorical features without an encoder")
-    _check_nodes(inner, nodes, ("left", "right", "feature_idx"), len(predictor.nodes), int(own))
+    _check_nodes(inner, nodes, ("left", "right", "feature_idx"), len(predictor.nodes), int(columns))
 
 
 def _check_nodes(inner: Any, nodes: Any, fields: tuple[str, str, str], count: int, width: int) -> None:
