@@ -21,6 +21,8 @@ from evenhand.auditing.document.schema import schema_text
 from evenhand.auditing.first_file import first_file
 from evenhand.auditing.gates import GATES, Candidate, Condition, Evidence, Situation, default_gates, gate, parse_gate
 from evenhand.auditing.model_files import FORMATS, load_model, model_file
+from evenhand.auditing.report.sections import SECTIONS
+from evenhand.auditing.report.sections.regulation import RULES
 from evenhand.auditing.sources import Frame
 from evenhand.cli.app import app
 from evenhand.stats import share_interval
@@ -178,6 +180,12 @@ class TestGate:
         with pytest.raises(ValueError, match="letters, digits and underscores"):
             gate("dear rate", title="", question="", section="coverage", unit="share")
 
+    @pytest.mark.parametrize("wrong", [{"section": "verdict"}, {"unit": "SD"}, {"argument": "age"}, {"better": "<"}])
+    def test_what_it_is_about_is_checked(self, wrong: dict[str, str]) -> None:
+        about = {"title": "", "question": "", "section": "coverage", "unit": "share"} | wrong
+        with pytest.raises(ValueError, match=f"The {next(iter(wrong))} of the gate 'dear_rate' must be one of"):
+            gate("dear_rate", **about)
+
 
 class TestModelFile:
     @pytest.fixture
@@ -239,6 +247,20 @@ class TestModelFile:
         for wrong in ((), ("skops",), (".SKOPS",)):
             with pytest.raises(ValueError, match="start with a point and are in lower case"):
                 model_file(*wrong)
+
+
+class TestSections:
+    def test_have_templates_and_names_of_their_own(self) -> None:
+        names = [section.name for section in SECTIONS]
+        assert len(set(names)) == len(names)
+        for section in SECTIONS:
+            text = resources.files("evenhand.auditing.report").joinpath(section.file).read_text(encoding="utf-8")
+            assert f'<section id="{section.name}" aria-labelledby="h-{section.name}">' in text
+
+    def test_are_those_that_gates_and_rules_name(self) -> None:
+        names = {section.name for section in SECTIONS}
+        assert {known.section for known in GATES.values()} <= names
+        assert {name for rule in RULES for name in rule.sections} <= names
 
 
 def test_the_schema_in_the_package_is_that_of_the_types() -> None:

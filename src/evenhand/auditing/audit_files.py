@@ -10,7 +10,7 @@ from evenhand.auditing.errors import AuditError
 from evenhand.auditing.first_file import first_file
 from evenhand.auditing.loans import loans
 from evenhand.auditing.model_files import LoadedModel, load_model
-from evenhand.auditing.model_view import seen_model
+from evenhand.auditing.model_view import view_of
 from evenhand.auditing.prepare import Report
 from evenhand.auditing.result import Audit, check_folder
 from evenhand.auditing.run import audit
@@ -97,11 +97,11 @@ def write_first_file(model: str, data: Path, out: Path, *, trust_pickle: bool, f
     sample = next(source.batches(features, 1000), None)
     if sample is None:
         raise AuditError(f"{source.name} has no rows: there is nothing to look at.")
-    seen, _ = seen_model(loaded.model, sample, source.name)
-    seen.read(sample if seen.reader.named else sample.to_numpy())
+    view, _ = view_of(loaded.model, sample, source.name)
+    view.read(sample if view.reader.named else sample.to_numpy())
     where = out.resolve().parent
     model_path = model if not Path(model).exists() else _relative(Path(model), where)
-    content = first_file(model_path, loaded.kind, _relative(data, where), source, list(features), seen.classes.tolist())
+    content = first_file(model_path, loaded.kind, _relative(data, where), source, list(features), view.classes.tolist())
     try:
         out.write_text(content, encoding="utf-8")
     except OSError as error:

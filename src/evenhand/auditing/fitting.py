@@ -78,29 +78,29 @@ class Setup:
 
 
 def set_up(
-    model: Any, seen: View, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
+    model: Any, view: View, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
 ) -> Setup:
     """Fit methods and perturbations on a sample of the people.
 
     Parameters
     ----------
     model : fitted classifier
-    seen : View
-        What :func:`seen_model` makes of it; `exact` if it has regions.
+    view : View
+        What :func:`view_of` makes of it; `exact` if it has regions.
     sample : DataFrame
         Features.
     y : array, optional
         Labels of the sample.
     options : Options
     """
-    _check_actionable(options.actionable, seen, list(sample.columns))
+    _check_actionable(options.actionable, view, list(sample.columns))
     try:
-        return _fitted(model, seen, exact, sample, y, options)
+        return _fitted(model, view, exact, sample, y, options)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, AuditError) else AuditError(str(error)) from None
 
 
-def _check_actionable(actionable: Actionable | None, seen: View, columns: list[str]) -> None:
+def _check_actionable(actionable: Actionable | None, view: View, columns: list[str]) -> None:
     """Name the key of the file that names a column which is not there."""
     if actionable is None:
         return
@@ -111,17 +111,17 @@ def _check_actionable(actionable: Actionable | None, seen: View, columns: list[s
                     f"actionable.{key}: {column!r} is not among the model's inputs.{nearest(column, columns)} They are "
                     f"{', '.join(columns)}."
                 )
-    if (actionable.levels or actionable.rules) and seen.reader.plain:
+    if (actionable.levels or actionable.rules) and view.reader.plain:
         what = ", ".join(map(repr, actionable.levels)) or "rules"
         raise AuditError(f"actionable.levels ({what}): the model takes numbers only, which have no levels. Use bounds.")
 
 
 def _fitted(
-    model: Any, seen: View, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
+    model: Any, view: View, exact: bool, sample: pd.DataFrame, y: npt.NDArray[Any] | None, options: Options
 ) -> Setup:
-    codes = seen.read(sample if seen.reader.named else sample.to_numpy())
-    cost, schema = _cost(seen, codes, options)
-    table: Any = sample if seen.reader.named else sample.to_numpy()
+    codes = view.read(sample if view.reader.named else sample.to_numpy())
+    cost, schema = _cost(view, codes, options)
+    table: Any = sample if view.reader.named else sample.to_numpy()
     few = np.flatnonzero(np.isfinite(codes).all(axis=1))[:FITTED_ON]
     if not len(few):
         raise AuditError("No row of the table is complete: there is nobody to learn from.")
@@ -139,15 +139,15 @@ def _fitted(
             f"{last_step(model)} has no decision region, so it is searched by a local method, of which nothing is "
             f"proven ({names} need a region)."
         )
-    actionable = _by_position(options.actionable, seen, list(sample.columns))
+    actionable = _by_position(options.actionable, view, list(sample.columns))
     for i, (name, method) in enumerate(methods.items()):
         try:
             # All methods see the same columns: a search would take whole numbers for steps by itself.
-            columns = seen.schema if schema is None and method == "penalized" else schema
+            columns = view.schema if schema is None and method == "penalized" else schema
             built = _method(method, cost, columns, actionable, options) if isinstance(method, str) else method
             explainer = built.fit(model, part, labels)
             if exact:  # compiles what workers will need, and finds classes without a density
-                for label in _aims(seen, options.target):
+                for label in _aims(view, options.target):
                     explainer.explain(part[:1], label)
             explainers[name] = explainer
         except (TypeError, ValueError) as error:
@@ -163,22 +163,22 @@ def _fitted(
             else next(iter(explainers.values()))
         )
     described = {name: say(one) for name, one in options.named_perturbations().items()}
-    noises, more = _perturbations(options, seen, codes)
+    noises, more = _perturbations(options, view, codes)
     notes += more
     if not noises:
         raise AuditError(
             "None of the perturbations changes anything in this table: name another one. " + " ".join(more)
         )
     distance: Distance = (
-        fitting(cost, seen.n_features, seen.feature_names) if schema is None else Gower(weighed(schema, cost))
+        fitting(cost, view.n_features, view.feature_names) if schema is None else Gower(weighed(schema, cost))
     )
     unit = "SD" if options.cost in ("l1", "l2") else "units of the cost"
-    return Setup(seen, explainers, free, distance, noises, described, unavailable, exact, unit, notes)
+    return Setup(view, explainers, free, distance, noises, described, unavailable, exact, unit, notes)
 
 
-def _by_position(actionable: Actionable | None, seen: View, columns: list[str]) -> Actionable | None:
+def _by_position(actionable: Actionable | None, view: View, columns: list[str]) -> Actionable | None:
     """The same for a model that was fitted without names."""
-    if actionable is None or seen.feature_names is not None:
+    if actionable is None or view.feature_names is not None:
         return actionable
 
     def at(column: Any) -> Any:
@@ -193,21 +193,21 @@ def _by_position(actionable: Actionable | None, seen: View, columns: list[str]) 
     )
 
 
-def _aims(seen: View, target: Any) -> list[Any]:
+def _aims(view: View, target: Any) -> list[Any]:
     """Labels that explanations may aim at."""
-    labels = seen.classes.tolist()
+    labels = view.classes.tolist()
     return [label for label in labels if str(label) == str(target)] or labels
 
 
-def _cost(seen: View, codes: FloatArray, options: Options) -> tuple[Any, Schema | None]:
+def _cost(view: View, codes: FloatArray, options: Options) -> tuple[Any, Schema | None]:
     """The cost, and for a table with levels the schema with its weights."""
     usable = codes[np.isfinite(codes).all(axis=1)]
     spread = usable.std(axis=0) if len(usable) else np.ones(codes.shape[1])
     spread = np.where(spread > 1e-12 * np.abs(usable).max(axis=0, initial=0.0), spread, 1.0)
-    if not seen.reader.plain:
+    if not view.reader.plain:
         if options.cost == "l2" or isinstance(options.cost, L2):
             raise AuditError('cost: with levels in the table the cost is a sum over columns, "l1"; got an l2 cost.')
-        schema = seen.schema
+        schema = view.schema
         if options.cost == "l1":
             weights = {n: 1.0 / spread[j] for j, (n, column) in enumerate(schema.columns.items()) if column.is_number}
             schema = schema.weighted(weights)
@@ -235,18 +235,18 @@ def _method(name: str, cost: Any, schema: Schema | None, actionable: Actionable 
     return Steady(cost=steady_cost if isinstance(steady_cost, L2) else "l2", actionable=actionable)
 
 
-def _perturbations(options: Options, seen: View, codes: FloatArray) -> tuple[dict[str, Perturbation], list[str]]:
+def _perturbations(options: Options, view: View, codes: FloatArray) -> tuple[dict[str, Perturbation], list[str]]:
     """Perturbations that know their columns and have learned; one that does nothing is left out with a note."""
     complete = codes[np.isfinite(codes).all(axis=1)]
     fitted_by_name: dict[str, Perturbation] = {}
     notes = []
     for name, perturbation in options.named_perturbations().items():
-        by_column = not seen.reader.plain and not isinstance(perturbation, Mixed)
+        by_column = not view.reader.plain and not isinstance(perturbation, Mixed)
         suited = Mixed({}, perturbation) if by_column or isinstance(perturbation, Rounding | Count) else perturbation
         few = complete[:TRIED]
         try:
             if isinstance(suited, Mixed):
-                suited = suited.bind(seen.schema)
+                suited = suited.bind(view.schema)
             fitted = learned(suited, complete)
             moved = np.asarray(fitted(few.copy(), np.random.default_rng(0)))
         except (TypeError, ValueError) as error:

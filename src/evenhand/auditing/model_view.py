@@ -15,7 +15,7 @@ from evenhand.models import View, blackbox, has_encoders, table_view, view
 TRIED = 50  # rows until it is clear that the model takes none
 
 
-def seen_model(model: Any, sample: pd.DataFrame, table: str) -> tuple[View, bool]:
+def view_of(model: Any, sample: pd.DataFrame, table: str) -> tuple[View, bool]:
     """The model as regions if it has any, else as a function that is only asked; and whether it has.
 
     Parameters
@@ -30,16 +30,16 @@ def seen_model(model: Any, sample: pd.DataFrame, table: str) -> tuple[View, bool
         raise AuditError(f"{last_step(model)} predicts numbers; an audit needs a classifier, which decides.")
     named = getattr(model, "feature_names_in_", None) is not None or has_encoders(model)
     try:
-        seen, exact = _seen(model, _accepted(model, sample, named, table), named)
+        viewed, exact = _view(model, _accepted(model, sample, named, table), named)
     except NotFittedError as error:
         raise AuditError(str(error)) from None
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, AuditError) else AuditError(str(error)) from None
-    if len(seen.classes) < 2:
+    if len(viewed.classes) < 2:
         raise AuditError(
-            f"The model knows one label only ({seen.classes.tolist()[0]!r}): there is nothing to change to."
+            f"The model knows one label only ({viewed.classes.tolist()[0]!r}): there is nothing to change to."
         )
-    return seen, exact
+    return viewed, exact
 
 
 def last_step(model: Any) -> str:
@@ -47,7 +47,7 @@ def last_step(model: Any) -> str:
     return type(model.steps[-1][1] if hasattr(model, "steps") else model).__name__
 
 
-def _seen(model: Any, sample: pd.DataFrame, named: bool) -> tuple[View, bool]:
+def _view(model: Any, sample: pd.DataFrame, named: bool) -> tuple[View, bool]:
     try:
         return (table_view(model, sample) if has_encoders(model) else view(model)), True
     except TypeError:

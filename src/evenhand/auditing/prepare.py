@@ -12,7 +12,7 @@ import pandas as pd
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.fitting import Setup, set_up
-from evenhand.auditing.model_view import seen_model
+from evenhand.auditing.model_view import view_of
 from evenhand.auditing.options import Options
 from evenhand.auditing.sources import Frame, Source, as_source, check_columns
 from evenhand.auditing.survey import Survey, survey
@@ -66,11 +66,11 @@ def prepare(model: Any, X: Any, y: Any, options: Options) -> Prepared:
     rank[order] = np.arange(source.rows)
     surveyed.sample = surveyed.sample.iloc[np.argsort(rank[surveyed.sample.index.to_numpy()], kind="stable")]
     labels = None if surveyed.labels is None else surveyed.labels.loc[surveyed.sample.index].to_numpy()
-    seen, exact = seen_model(model, surveyed.sample, source.name)
-    _check_labels(surveyed, seen, source)
-    _check_missing(surveyed, seen, source)
-    target = _target(options.target, seen)
-    setup = set_up(model, seen, exact, surveyed.sample, labels, options)
+    view, exact = view_of(model, surveyed.sample, source.name)
+    _check_labels(surveyed, view, source)
+    _check_missing(surveyed, view, source)
+    target = _target(options.target, view)
+    setup = set_up(model, view, exact, surveyed.sample, labels, options)
     if surveyed.missing:
         counts = ", ".join(f"{name} ({count:,} rows)" for name, (_, count) in surveyed.missing.items())
         setup.notes.append(f"Missing values, for which the model takes something else: {counts}.")
@@ -78,7 +78,7 @@ def prepare(model: Any, X: Any, y: Any, options: Options) -> Prepared:
         setup.notes.append(
             "No target is named: everybody is explained towards the cheapest other label, favourable or not."
         )
-    if target is None and len(seen.classes) > 2:
+    if target is None and len(view.classes) > 2:
         setup.notes.append(
             "No target is named: a person's variations and certificates are held to the label that was cheapest for "
             "the person. That another label may become the cheapest is not measured."
@@ -149,7 +149,7 @@ def _features(model: Any, source: Source, label: str | None, sensitive: Sequence
     return features
 
 
-def _check_labels(surveyed: Survey, seen: View, source: Source) -> None:
+def _check_labels(surveyed: Survey, view: View, source: Source) -> None:
     if surveyed.labels is None:
         return
     gone = surveyed.labels.isna().to_numpy()
@@ -158,13 +158,13 @@ def _check_labels(surveyed: Survey, seen: View, source: Source) -> None:
             f"label: row {int(np.argmax(gone))} of {source.name} has none ({int(gone.sum()):,} rows "
             "in all). Leave those rows out."
         )
-    known = set(seen.classes.tolist())
+    known = set(view.classes.tolist())
     values = surveyed.labels.unique().tolist()
     strange = [value for value in values if value not in known]
     if strange:
         raise AuditError(
             f"label: {source.name} has the label {strange[0]!r}, which the model does not know; it knows "
-            f"{', '.join(map(repr, seen.classes.tolist()))}. Is it the right column, and spelled as in training?"
+            f"{', '.join(map(repr, view.classes.tolist()))}. Is it the right column, and spelled as in training?"
         )
     if len(values) < 2:
         raise AuditError(
@@ -188,11 +188,11 @@ def _check_missing(surveyed: Survey, view: View, source: Source) -> None:
         )
 
 
-def _target(target: Any, seen: View) -> Any:
+def _target(target: Any, view: View) -> Any:
     """The wanted label as the model has it; TOML knows fewer types than labels."""
     if target is None:
         return None
-    classes = seen.classes.tolist()
+    classes = view.classes.tolist()
     for label in classes:
         if label == target and isinstance(label, bool) == isinstance(target, bool):
             return label

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from evenhand.auditing.document.overall import Better, Part, Result, Unit
 from evenhand.auditing.gates.evidence import Evidence
@@ -151,6 +151,16 @@ def gate(
     """
     if not name.isidentifier():
         raise ValueError(f"The name of a gate is letters, digits and underscores, such as 'flip_rate'; got {name!r}.")
+    for what, value, choices in (
+        ("section", section, get_args(Part)),
+        ("unit", unit, get_args(Unit)),
+        ("argument", argument, (None, *get_args(Argument))),
+        ("better", better, get_args(Better)),
+    ):
+        if value not in choices:
+            raise ValueError(
+                f"The {what} of the gate {name!r} must be one of {', '.join(map(repr, choices))}; got {value!r}."
+            )
     if name in GATES:
         raise ValueError(f"There is a gate {name!r} already. Take another name, or remove it from GATES first.")
 

@@ -31,10 +31,10 @@ def using(name: str, in_use: str) -> Markup:
     return text + Markup(' <span class="muted">(in use)</span>') if name == in_use else text
 
 
-def both(found: dict[str, Any] | None, unit: str, say: Wording) -> Any:
+def both(interval: dict[str, Any] | None, unit: str, say: Wording) -> Any:
     """An estimate with its interval under it."""
-    if not found or found["value"] is None:
+    if not interval or interval["value"] is None:
         return NONE
-    span = say.span(found, unit)
-    value = Markup("<b>{}</b>").format(say.value(found, unit))
+    span = say.span(interval, unit)
+    value = Markup("<b>{}</b>").format(say.value(interval, unit))
     return value + Markup(' <span class="muted whole">{}</span>').format(span) if span else value

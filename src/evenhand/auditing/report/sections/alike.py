@@ -24,29 +24,29 @@ from evenhand.pages.look import LIGHT
 
 def values(page: Page) -> dict[str, Any]:
     """What the template shows."""
-    found = page.content["pairs"]
+    pairs = page.content["pairs"]
     return {
         "answer": answer(page.content, page.gates, page.say),
-        "finding": directions(found) if found else None,
+        "finding": directions(pairs) if pairs else None,
     }
 
 
 def figures(page: Page) -> dict[str, Any]:
     """Every pair as a dot."""
-    found = page.content["pairs"]
-    return {"pairs": figure(found, page.in_use, page.say)} if found and found["sample"] else {}
+    pairs = page.content["pairs"]
+    return {"pairs": figure(pairs, page.in_use, page.say)} if pairs and pairs["sample"] else {}
 
 
 def answer(content: dict[str, Any], gates: dict[str, dict[str, Any]], say: Wording) -> str:
     """How often two similar people are told something else."""
-    found = content["pairs"]
-    if not found or not found["pairs"]:
+    pairs = content["pairs"]
+    if not pairs or not pairs["pairs"]:
         return "No two people are similar enough to be compared as a pair."
-    different, broken = found["different"], found["broken"]
+    different, broken = pairs["different"], pairs["broken"]
     parts = []
     for it, words, name in (
         (different, "are told to change different things", "pair_difference_rate"),
-        (broken, f"get explanations more than {say.exact(found['apart'], 'cost')} apart", "pair_break_rate"),
+        (broken, f"get explanations more than {say.exact(pairs['apart'], 'cost')} apart", "pair_break_rate"),
     ):
         if it["value"] is None:
             continue
@@ -54,21 +54,21 @@ def answer(content: dict[str, Any], gates: dict[str, dict[str, Any]], say: Wordi
         end = f"; the limit is {say.exact(gate['limit'], 'share')}" if gate else ""
         limit = gate["limit"] if gate else None
         parts.append(f"{say.value(it, 'share', limit)} {words} (95% interval {say.prose(it, 'share', limit)}{end})")
-    return f"Of {found['pairs']:,} pairs of similar people, " + ", and ".join(parts) + "."
+    return f"Of {pairs['pairs']:,} pairs of similar people, " + ", and ".join(parts) + "."
 
 
-def directions(found: dict[str, Any]) -> str:
+def directions(pairs: dict[str, Any]) -> str:
     """The finding of the pairs."""
-    share = found["different"]["value"]
+    share = pairs["different"]["value"]
     if not share:
         return "No two similar people are sent in different directions"
     return "Some people who are alike are sent in different directions"
 
 
-def figure(found: dict[str, Any], method: str, say: Wording) -> Any:
+def figure(pairs: dict[str, Any], method: str, say: Wording) -> Any:
     """Every pair is a dot: how alike the two are, and how far their explanations are apart."""
-    sample, apart = found["sample"], found["apart"]
-    right = max([found["within"] or 0, *(d for d, _, _ in sample)]) or 1.0
+    sample, apart = pairs["sample"], pairs["apart"]
+    right = max([pairs["within"] or 0, *(d for d, _, _ in sample)]) or 1.0
     tall = 1.06 * max([*(e for _, e, _ in sample), apart or 0]) or 1.0
     unit = f" ({say.cost})" if say.cost else ""
     sides = alt.Scale(domain=[0, right], nice=False)

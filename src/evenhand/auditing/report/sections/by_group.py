@@ -112,12 +112,12 @@ def gaps(content: dict[str, Any], say: Wording) -> Table:
     for part in content["groups"]:
         row: list[Any] = [part["column"]]
         for key, (_, unit) in kinds.items():
-            found = part.get(key)
-            if not found or found["value"] is None:
+            gap = part.get(key)
+            if not gap or gap["value"] is None:
                 row.append(NONE)
             else:
                 of = Markup('<span class="plain">{}</span>').format(" and ".join(map(str, part[f"{key}_of"])))
-                row.append(both(found, unit, say) + of)
+                row.append(both(gap, unit, say) + of)
         rows.append(row)
     return Table(
         "Largest differences between two groups that are not few",
@@ -134,9 +134,9 @@ def figure(parts: list[dict[str, Any]], what: str, method: str, limit: float | N
         for group in part["groups"]:
             few = " (few)" if group["few"] else ""
             order.append(_row_name(part["column"], str(group["group"]), f"n = {group['people']:,}{few}"))
-            found = (group[what] or {}).get("median")
-            if found and found["value"] is not None:
-                ends = {"x": found["value"], "a": found["low"], "b": found["high"]}
+            median = (group[what] or {}).get("median")
+            if median and median["value"] is not None:
+                ends = {"x": median["value"], "a": median["low"], "b": median["high"]}
                 dots.append({"g": order[-1], "o": FAINT if group["few"] else 1.0} | ends)
     if not dots:
         return None

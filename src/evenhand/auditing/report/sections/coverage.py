@@ -15,14 +15,14 @@ from evenhand.pages.look import METHODS
 
 def values(page: Page) -> dict[str, Any]:
     """What the template shows."""
-    found = page.content["coverage"]
-    drawn = [row for row in found["draws"] if row["perturbation"] == page.main and row["draws"]]
+    coverage = page.content["coverage"]
+    drawn = [row for row in coverage["draws"] if row["perturbation"] == page.main and row["draws"]]
     return {
         "answer": answer(page.content, page.main),
         "mine": in_order(drawn),
         "strips": strips,
-        "draws": draws(page.content, in_order(found["draws"])),
-        "people": people(page.content, in_order(found["people"])),
+        "draws": draws(page.content, in_order(coverage["draws"])),
+        "people": people(page.content, in_order(coverage["people"])),
         "reasons": reasons(page.content, _methods(page.content)),
     }
 

@@ -137,8 +137,8 @@ def table(content: dict[str, Any], gate: dict[str, Any] | None, statistic: str, 
         name = Markup('<span class="m name-{}">{}</span>').format(known(row["method"]), row["name"])
         if row["in_use"]:
             name += Markup(' <span class="muted">(in use)</span>')
-        found = say.number(row["found"], "share") if row["found"] is not None else NONE
-        rows.append([name, both(row["cost"], "cost", say), both(row["amplification"], "times", say), found, result])
+        share = say.number(row["found"], "share") if row["found"] is not None else NONE
+        rows.append([name, both(row["cost"], "cost", say), both(row["amplification"], "times", say), share, result])
     return Table(
         "Ways to explain the same decisions; 95% intervals",
         [

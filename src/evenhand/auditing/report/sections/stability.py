@@ -57,11 +57,11 @@ def answer(content: dict[str, Any], rows: list[dict[str, Any]], gate: dict[str, 
     mine = [row for row in known_rows if row["method"] == in_use]
     if not mine:
         return Markup("Nobody’s explanation could be compared with that of a variation, so stability was not measured.")
-    found = mine[0]["amplification"]["median"]
-    inside = f"95% interval {say.prose(found, 'times', limit)}".removesuffix("×")
+    median = mine[0]["amplification"]["median"]
+    inside = f"95% interval {say.prose(median, 'times', limit)}".removesuffix("×")
     end = f"; the limit is {say.exact(limit, 'times').removesuffix('×')}" if limit is not None else ""
     text = Markup("With {}, the method in use, explanations move {} times as far as people do ({}{}).").format(
-        method(in_use), _times(found, limit, say), inside, end
+        method(in_use), _times(median, limit, say), inside, end
     )
     others = [row for row in known_rows if row["method"] != in_use]
     if others:
@@ -79,18 +79,18 @@ def answer(content: dict[str, Any], rows: list[dict[str, Any]], gate: dict[str, 
     return text
 
 
-def _times(found: dict[str, Any], limit: float | None, say: Wording) -> str:
-    return say.value(found, "times", limit).removesuffix("×")
+def _times(interval: dict[str, Any], limit: float | None, say: Wording) -> str:
+    return say.value(interval, "times", limit).removesuffix("×")
 
 
 def moved(rows: list[dict[str, Any]], in_use: str) -> str:
     """The finding of the histograms."""
     for row in rows:
-        found = row["amplification"]["median"]
-        if row["method"] == in_use and found["value"] is not None:
-            if found["low"] is not None and found["low"] > 1:
+        median = row["amplification"]["median"]
+        if row["method"] == in_use and median["value"] is not None:
+            if median["low"] is not None and median["low"] > 1:
                 return "Explanations in use move further than the people they explain"
-            if found["high"] is not None and found["high"] < 1:
+            if median["high"] is not None and median["high"] < 1:
                 return "Explanations in use move less far than the people they explain"
             return "Explanations in use move about as far as the people they explain"
     return "How far explanations move"
