@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from evenhand import AuditError, audit
-from evenhand.auditing.document.schema import schema_text
+from evenhand.auditing.document.json_schema import schema_text
 from evenhand.auditing.first_file import first_file
 from evenhand.auditing.gates import GATES, Candidate, Condition, Evidence, Situation, default_gates, gate, parse_gate
 from evenhand.auditing.model_files import FORMATS, load_model, model_file
@@ -264,7 +264,7 @@ class TestSections:
 
 
 def test_the_schema_in_the_package_is_that_of_the_types() -> None:
-    """If not: python -m evenhand.auditing.document.schema > src/evenhand/auditing/audit.schema.json."""
+    """If not: python -m evenhand.auditing.document.json_schema > src/evenhand/auditing/audit.schema.json."""
     written = resources.files("evenhand.auditing").joinpath("audit.schema.json").read_text(encoding="utf-8")
     assert written == schema_text()
     assert SCHEMA["$id"] == "evenhand-audit/1"

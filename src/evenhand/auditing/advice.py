@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.auditing.document.persons import Advice, Way
+from evenhand.auditing.document.individuals import Advice, Way
 from evenhand.models import View
 from evenhand.types import FloatArray
 

@@ -11,7 +11,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from evenhand.auditing.document import SCHEMA, Document, plain
-from evenhand.auditing.document.numbers import Stability, Statistic
+from evenhand.auditing.document.measured import Stability, Statistic
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.everyone import Everyone, explain_everyone
 from evenhand.auditing.findings import coverage, movement

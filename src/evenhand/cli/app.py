@@ -22,7 +22,7 @@ from rich.text import Text
 import evenhand
 from evenhand.auditing import Audit, AuditError
 from evenhand.auditing.audit_file import read_audit
-from evenhand.auditing.audit_files import audit_demo, audit_files, write_first_file
+from evenhand.auditing.commands import audit_demo, audit_files, write_first_file
 from evenhand.auditing.result import MARKS
 from evenhand.parallel import WorkersError
 from evenhand.reproduce.paper import EXPERIMENTS, cells_of, paper_study

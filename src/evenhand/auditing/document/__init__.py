@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from evenhand.auditing.document.overall import SCHEMA, Audited, DataFile, Document, GateResult, ModelSource, Verdict
 from evenhand.auditing.document.plain import plain
-from evenhand.auditing.document.schema import json_schema
 
 __all__ = [
     "SCHEMA",
@@ -14,6 +13,5 @@ __all__ = [
     "GateResult",
     "ModelSource",
     "Verdict",
-    "json_schema",
     "plain",
 ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand.auditing.document.numbers import Certificates, Comparison, Coverage, GroupColumn, Remedy, Stability
-from evenhand.auditing.document.persons import AlikePairs, Card, Person
+from evenhand.auditing.document.individuals import AlikePairs, Card, Person
+from evenhand.auditing.document.measured import Certificates, Comparison, Coverage, GroupColumn, Remedy, Stability
 from evenhand.auditing.document.values import Count, Finite
 from evenhand.stats import Interval
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.auditing.advice import both, hidden, tagged, told
-from evenhand.auditing.document.persons import AlikePair, AlikePairs
+from evenhand.auditing.document.individuals import AlikePair, AlikePairs
 from evenhand.auditing.document.values import Middle
 from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.prepare import Prepared, Report

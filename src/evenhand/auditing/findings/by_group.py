@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from evenhand.auditing.document.numbers import Boundary, GroupColumn, GroupRow
+from evenhand.auditing.document.measured import Boundary, GroupColumn, GroupRow
 from evenhand.auditing.document.values import Spread, Typical
 from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.gaps import FEW, ColumnGroups, GapKind, coverage_gaps, gaps

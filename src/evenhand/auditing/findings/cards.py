@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.auditing.advice import both, facts, hidden, tagged, told
-from evenhand.auditing.document.persons import Card
+from evenhand.auditing.document.individuals import Card
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.prepare import Prepared
 from evenhand.auditing.tasks import Varied

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from evenhand.auditing.document.numbers import Certificates, Curve
+from evenhand.auditing.document.measured import Certificates, Curve
 from evenhand.auditing.gates.on_certificates import certified_radius, share_within
 from evenhand.auditing.measures import Measures
 

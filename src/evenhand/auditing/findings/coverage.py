@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.auditing.document.numbers import Coverage, DrawCoverage, MethodCoverage, Reason
+from evenhand.auditing.document.measured import Coverage, DrawCoverage, MethodCoverage, Reason
 from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.prepare import Prepared

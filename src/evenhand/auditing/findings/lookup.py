@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.auditing.advice import amount, different, facts, told
-from evenhand.auditing.document.persons import Axis, Certificate, Cloud, Person, PersonMethod, Points
+from evenhand.auditing.document.individuals import Axis, Certificate, Cloud, Person, PersonMethod, Points
 from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.findings.cards import least_stable
 from evenhand.auditing.measures import Measures

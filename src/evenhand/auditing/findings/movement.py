@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from evenhand.auditing.document.numbers import Comparison, Histogram, Stability
+from evenhand.auditing.document.measured import Comparison, Histogram, Stability
 from evenhand.auditing.document.values import Spread
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.phrases import typeset

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.auditing.document.numbers import Remedy, Statistic
+from evenhand.auditing.document.measured import Remedy, Statistic
 from evenhand.auditing.measures import Measures
 from evenhand.auditing.prepare import Prepared
 from evenhand.stats import Interval, cluster_bootstrap

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from evenhand.auditing.document.numbers import GroupColumn, Stability
+from evenhand.auditing.document.measured import GroupColumn, Stability
 from evenhand.auditing.document.overall import Outcome, Result, Verdict
 from evenhand.auditing.gates import Gate, Judged
 from evenhand.auditing.phrases import from_to, two

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.auditing.document.numbers import Stability
+from evenhand.auditing.document.measured import Stability
 from evenhand.auditing.gaps import ColumnGroups
 from evenhand.fairness import Pairs
 

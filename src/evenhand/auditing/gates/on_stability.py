@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from evenhand.auditing.document.numbers import Stability
+from evenhand.auditing.document.measured import Stability
 from evenhand.auditing.gates.evidence import Evidence
 from evenhand.auditing.gates.registry import Candidate, Condition, Unmeasured, gate
 from evenhand.stats import Interval

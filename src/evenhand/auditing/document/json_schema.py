@@ -1,4 +1,4 @@
-"""The JSON schema of a document, from its types: `python -m evenhand.auditing.document.schema` prints the file."""
+"""The JSON schema of a document, from its types; `python -m evenhand.auditing.document.json_schema` prints the file."""
 
 from __future__ import annotations
 
