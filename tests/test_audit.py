@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
 from evenhand import Actionable, Audit, AuditError, Closest, Gaussian, HighDensity, Relative, audit, instability
-from evenhand.auditing.gates import KNOWN, Candidate, judge, parse_gate
+from evenhand.auditing.gates import GATES, Candidate, judge, parse_gate
 from evenhand.auditing.loans import loans
 from evenhand.auditing.result import FILES
 from evenhand.cli.app import app
@@ -522,11 +522,11 @@ class TestGates:
             parse_gate(text)
 
     def test_every_gate_can_be_asked(self, planted: Audit, pipeline, people) -> None:
-        gates = [f"{name}(0.1) >= 0" if name == "certified_share" else f"{name} <= 1000" for name in KNOWN]
+        gates = [f"{name}(0.1) >= 0" if name == "certified_share" else f"{name} <= 1000" for name in GATES]
         example = loans(people=1000)
         options = example.options() | {"gates": gates, "methods": ["closest"], **SMALL | {"people": 300}}
         one = audit(example.model, example.people, **options)
-        assert one.gates["result"].tolist() == ["pass"] * len(KNOWN), one.gates.to_string()
+        assert one.gates["result"].tolist() == ["pass"] * len(GATES), one.gates.to_string()
 
 
 def test_progress_is_shown(pipeline, people) -> None:

@@ -25,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from typer.testing import CliRunner
 
-from evenhand.auditing.file import AuditFile
+from evenhand.auditing.audit_file import AuditFile
 from evenhand.auditing.result import FILES
 from evenhand.cli.app import app
 

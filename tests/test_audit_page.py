@@ -16,8 +16,9 @@ from audit_content import HOSTILE, audit_content
 from browser import complaints, on_paper, opened, printed, requests, too_wide, undrawn
 from evenhand import HighDensity, audit
 from evenhand.auditing.loans import loans
-from evenhand.auditing.report.page import flags, main_perturbation, render
+from evenhand.auditing.report.page import flags, render
 from evenhand.auditing.report.placing import Label, place
+from evenhand.auditing.report.section import main_perturbation
 from evenhand.auditing.report.wording import Wording
 from evenhand.pages.template import text_of
 

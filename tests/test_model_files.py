@@ -57,7 +57,7 @@ from skops import io as skops_io
 
 from evenhand import view
 from evenhand.auditing.errors import AuditError
-from evenhand.auditing.models import TRUSTED, OnnxModel, load_model
+from evenhand.auditing.model_files import TRUSTED, OnnxModel, load_model
 from evenhand.models import GLVQ, GMLVQ, blackbox
 
 X, y = load_iris(return_X_y=True)
@@ -902,6 +902,6 @@ def test_without_the_package(package: str, way: str, tmp_path: Path, monkeypatch
 
 
 def test_the_module_imports_neither_of_them() -> None:
-    code = "import sys, evenhand.auditing.models as m; print(sorted({'skops', 'onnxruntime'} & set(sys.modules)))"
+    code = "import sys, evenhand.auditing.model_files as m; print(sorted({'skops', 'onnxruntime'} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

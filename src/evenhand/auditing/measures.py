@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.auditing.people import Everyone, Prepared, Report
-from evenhand.auditing.tables import rows_of
+from evenhand.auditing.everyone import Everyone
+from evenhand.auditing.prepare import Prepared, Report
+from evenhand.auditing.sources import rows_of
 from evenhand.auditing.tasks import Packed, Varied, certify_part, measure_part, run_all, vary_part
 from evenhand.explaining.exact import ExactExplainer
 from evenhand.stability.instability import PILOT, Instability
@@ -56,9 +57,9 @@ class Measures:
 def measure(prepared: Prepared, everyone: Everyone, report: Report) -> Measures:
     """Perturb a random sample of the people who have an explanation, and explain them again by every method."""
     setup, options = prepared.setup, prepared.options
-    found = everyone.found
+    explained = everyone.found
     size = options.people if setup.exact else min(options.people, SEARCHED)
-    rows = prepared.order[found[prepared.order]][:size]
+    rows = prepared.order[explained[prepared.order]][:size]
     people = rows_of(prepared.source, prepared.features, rows)
     people.index = prepared.survey.ids[rows]
     target = setup.view.classes[everyone.label[rows]]
@@ -75,7 +76,7 @@ def measure(prepared: Prepared, everyone: Everyone, report: Report) -> Measures:
         people,
         target,
         draws,
-        {pair: found for pair, (found, _) in measured.items()},
+        {pair: instability for pair, (instability, _) in measured.items()},
         price,
         certificates,
         reasons,
@@ -83,7 +84,8 @@ def measure(prepared: Prepared, everyone: Everyone, report: Report) -> Measures:
 
 
 def _slices(n: int) -> Iterator[slice]:
-    for start in range(0, max(n, 1), PART):  # nobody is a part as well: its tables say what the columns are
+    """Parts of so many people; one empty slice of nobody, so that empty results have columns."""
+    for start in range(0, max(n, 1), PART):
         yield slice(start, min(start + PART, n))
 
 
@@ -115,8 +117,8 @@ def _measured(
     parts: list[tuple[Instability, FloatArray]] = []
     each = len(list(_slices(len(people))))
     total = len(pairs) * len(people) * draws
-    for found in run_all(calls):
-        parts.append(found)
+    for part_measured in run_all(calls):
+        parts.append(part_measured)
         report("perturbing and explaining again", min(len(parts) * PART * draws, total), total)
     return {
         pair: (
@@ -137,13 +139,13 @@ def _enough(
     draws = min(PILOT, options.max_draws)
     while True:
         wanted, short = draws, False
-        for found, _ in _measured(prepared, packed, people, target, pairs, draws, report).values():
-            mean = float(found.people["distance"].mean())
-            if not mean > 0 or np.isnan(found.half_width) or found.half_width <= options.tolerance * mean:
+        for measured, _ in _measured(prepared, packed, people, target, pairs, draws, report).values():
+            mean = float(measured.people["distance"].mean())
+            if not mean > 0 or np.isnan(measured.half_width) or measured.half_width <= options.tolerance * mean:
                 continue
             short = True
             # The width falls with the root of the number of draws; a tenth more, because it was estimated.
-            needed = 1.1 * draws * (found.half_width / (options.tolerance * mean)) ** 2
+            needed = 1.1 * draws * (measured.half_width / (options.tolerance * mean)) ** 2
             wanted = max(wanted, int(min(max(needed, draws + 1), options.max_draws)))
         if wanted == draws and draws < options.max_draws:
             return draws
@@ -173,8 +175,8 @@ def _certified(
         )
         parts: list[pd.DataFrame] = []
         try:
-            for found in run_all(calls):
-                parts.append(found)
+            for radii in run_all(calls):
+                parts.append(radii)
                 report("certifying", min(len(parts) * PART, len(people)), len(people))
         except ValueError as error:  # columns that may only grow: the message says so
             reasons[method] = str(error)
@@ -197,8 +199,8 @@ def vary(
         )
         for explainer in setup.explainers.values()
     )
-    found = {}
+    by_method = {}
     for method, varied in zip(setup.explainers, run_all(calls), strict=True):
-        found[method] = varied
-        report("looking at single people", len(found), len(setup.explainers))
-    return found
+        by_method[method] = varied
+        report("looking at single people", len(by_method), len(setup.explainers))
+    return by_method

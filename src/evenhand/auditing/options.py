@@ -3,77 +3,127 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field, fields
 from numbers import Integral
 from typing import Any
 
+import pandas as pd
+
 from evenhand.auditing.errors import AuditError
-from evenhand.auditing.gates import Gate, parse_gate
+from evenhand.auditing.gates import Condition, parse_gate
 from evenhand.costs import L1, L2
 from evenhand.density import HighDensity
 from evenhand.perturbations import Gaussian, Relative, Rounding
-from evenhand.settings import nearest
+from evenhand.settings import Check, flag, list_of, maybe, nearest, number, one_of, text, whole
 from evenhand.table.limits import Actionable
 
 METHODS = ("closest", "plausible", "steady", "penalized")
-DRAWS, PEOPLE, PAIRS, LOOKUP = 20, 2000, 50_000, 60
+
+
+def _at_least(least: int) -> Check:
+    """A whole number, of Python or numpy."""
+
+    def check(value: Any) -> str:
+        good = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+        return "" if good else f"a whole number >= {least},"
+
+    return check
+
+
+def _positive(value: Any) -> str:
+    good = value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e12)
+    return "" if good else "a number > 0,"
+
+
+def _some_people(value: Any) -> str:
+    good = value is None or (isinstance(value, Integral) and int(value) >= 1)
+    return "" if good else "a whole number >= 1, or left out for everybody;"
+
+
+def _cost(value: Any) -> str:
+    good = value in ("l1", "l2") or isinstance(value, L1 | L2)
+    return "" if good else '"l1" or "l2", in units of each column, or L1(...) or L2(...);'
+
+
+def _flip(value: Any) -> str:
+    return "" if value in ("swap", "keep", "skip") else "one of swap, keep, skip;"
+
+
+def _label(value: Any) -> str:
+    return "" if isinstance(value, str | int | float | bool) else "a label"
+
+
+def _lookup(value: Any) -> str:
+    listed = isinstance(value, list) and all(isinstance(one, str | int) and not isinstance(one, bool) for one in value)
+    good = listed or not whole(0)(value)
+    return "" if good else "a whole number, or a list of ids"
+
+
+def option(
+    default: Any,
+    *,
+    check: Check | None = None,
+    file: Check | None = None,
+    many: bool = False,
+    table: str | None = None,
+    key: str | None = None,
+) -> Any:
+    """A field of :class:`Options`, and the key of an audit file that fills it.
+
+    Parameters
+    ----------
+    default : object
+        Of both.
+    check : callable, optional
+        What a value from Python must be, up to "got ..."; empty if it is.
+    file : callable, optional
+        What a value from a file must be; without it the file has no such key, or makes the value of a table.
+    many : bool
+        Whether the file holds a list.
+    table, key : str, optional
+        The table of the file that the key is in, and its name there if that is another one.
+    """
+    return field(default=default, metadata={"check": check, "file": file, "many": many, "table": table, "key": key})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Everything that :func:`audit` can be told besides the model and the people; see there."""
 
-    features: Sequence[str] | None = None
-    label: str | None = None
-    id: str | None = None
-    sensitive: Any = ()
-    target: Any = None
-    cost: Any = "l1"
-    methods: Any = ("closest", "plausible", "steady")
+    features: Sequence[str] | None = option(None, file=maybe(list_of(text)), many=True)
+    label: str | None = option(None, file=maybe(text))
+    id: str | None = option(None, file=maybe(text))
+    sensitive: str | Sequence[str] | pd.DataFrame = option(  # noqa: RUF009 - a field
+        (), file=list_of(text, empty=True), many=True
+    )
+    target: object = option(None, file=_label)
+    cost: str | L1 | L2 = option("l1", check=_cost, file=one_of("l1", "l2"))  # noqa: RUF009 - a field
+    methods: str | Sequence[str] | Mapping[str, Any] = option(
+        ("closest", "plausible", "steady"), file=list_of(one_of(*METHODS)), many=True
+    )
     density: HighDensity = field(default_factory=lambda: HighDensity(components=[1, 2, 3]))
     actionable: Actionable | None = None
     perturbations: Any = None
-    on_flip: str = "skip"
-    draws: int = DRAWS
-    tolerance: float | None = None
-    max_draws: int = 200
-    people: int = PEOPLE
-    explain: int | None = None
-    neighbours: int = 5
-    within: float | None = None
-    apart: float | None = None
-    pair_people: int = PAIRS
-    lookup: int | Sequence[Any] = LOOKUP
-    gates: Sequence[str] | None = None
-    redact: bool = False
-    seed: int = 0
+    on_flip: str = option("skip", check=_flip, file=one_of("skip", "swap", "keep"))
+    draws: int = option(20, check=_at_least(2), file=whole(2))
+    tolerance: float | None = option(None, check=_positive, file=maybe(number(1e-6, 1.0)))
+    max_draws: int = option(200, check=_at_least(2), file=whole(2))
+    people: int = option(2000, check=_at_least(1), file=whole(1))
+    explain: int | None = option(None, check=_some_people, file=maybe(whole(1)))
+    neighbours: int = option(5, check=_at_least(1), file=whole(1), table="pairs")
+    within: float | None = option(None, check=_positive, file=maybe(number(1e-12)), table="pairs")
+    apart: float | None = option(None, check=_positive, file=maybe(number(1e-12)), table="pairs")
+    pair_people: int = option(50_000, check=_at_least(2), file=whole(2), table="pairs", key="people")
+    lookup: int | Sequence[Any] = option(60, file=_lookup)
+    gates: Sequence[str] | None = option(None, file=maybe(list_of(text, empty=True)), many=True)
+    redact: bool = option(False, file=flag)
+    seed: int = option(0, check=_at_least(0), file=whole(0))
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("draws", 2),
-            ("max_draws", 2),
-            ("people", 1),
-            ("neighbours", 1),
-            ("pair_people", 2),
-            ("seed", 0),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-                raise AuditError(f"{name} must be a whole number >= {least}, got {value!r}.")
-        for name in ("tolerance", "within", "apart"):
-            value = getattr(self, name)
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12
-            ):
-                raise AuditError(f"{name} must be a number > 0, got {value!r}.")
-        if self.explain is not None and (not isinstance(self.explain, Integral) or self.explain < 1):
-            raise AuditError(f"explain must be a whole number >= 1, or left out for everybody; got {self.explain!r}.")
-        if self.cost not in ("l1", "l2") and not isinstance(self.cost, L1 | L2):
-            raise AuditError(
-                f'cost must be "l1" or "l2", in units of each column, or L1(...) or L2(...); got {self.cost!r}.'
-            )
-        if self.on_flip not in ("swap", "keep", "skip"):
-            raise AuditError(f"on_flip must be one of swap, keep, skip; got {self.on_flip!r}.")
+        for f in fields(self):
+            check, value = f.metadata.get("check"), getattr(self, f.name)
+            if check is not None and (wanted := check(value)):
+                raise AuditError(f"{f.name} must be {wanted} got {value!r}.")
         for name in ("features", "gates"):
             if isinstance(getattr(self, name), str):
                 raise AuditError(f"{name} must be a list, got {getattr(self, name)!r}. Write {name} = [...].")
@@ -108,36 +158,37 @@ class Options:
         """Perturbations by name, the one that figures show first."""
         if self.perturbations is None:
             return {"noise": Relative(Gaussian(0.1)), "rounding": Rounding()}
-        found = self.perturbations
-        if callable(found) and not isinstance(found, Mapping):
-            found = {"noise": found}
-        if not isinstance(found, Mapping) or not found:
+        perturbations = self.perturbations
+        if callable(perturbations) and not isinstance(perturbations, Mapping):
+            perturbations = {"noise": perturbations}
+        if not isinstance(perturbations, Mapping) or not perturbations:
             raise AuditError(
-                f"perturbations must name at least one, such as {{'noise': Relative(Gaussian(0.1))}}; got {found!r}."
+                f"perturbations must name at least one, such as {{'noise': Relative(Gaussian(0.1))}}; "
+                f"got {perturbations!r}."
             )
-        for name, one in found.items():
-            if not callable(one) or isinstance(one, type):
-                raise AuditError(f"The perturbation {name!r} must be a function (X, rng) -> X, got {one!r}.")
-        return dict(found)
+        for name, perturbation in perturbations.items():
+            if not callable(perturbation) or isinstance(perturbation, type):
+                raise AuditError(f"The perturbation {name!r} must be a function (X, rng) -> X, got {perturbation!r}.")
+        return dict(perturbations)
 
-    def parsed_gates(self) -> list[Gate] | None:
+    def parsed_gates(self) -> list[Condition] | None:
         """The gates, or None for those that go with the audit."""
         if self.gates is None:
             return None
-        gates = [parse_gate(text) for text in self.gates]
+        conditions = [parse_gate(text) for text in self.gates]
         noises, columns = self.named_perturbations(), self.sensitive_names()
-        for gate in gates:
-            wanted = gate.known.argument
-            if wanted == "perturbation" and gate.argument is not None and gate.argument not in noises:
+        for condition in conditions:
+            about, named = condition.gate.argument, condition.argument
+            if about == "perturbation" and named is not None and named not in noises:
                 raise AuditError(
-                    f"The gate {gate.text!r} names the perturbation {gate.argument!r}; there are {', '.join(noises)}."
+                    f"The gate {condition.text!r} names the perturbation {named!r}; there are {', '.join(noises)}."
                 )
-            if wanted == "column" and gate.argument is not None and gate.argument not in columns:
+            if about == "column" and named is not None and named not in columns:
                 raise AuditError(
-                    f"The gate {gate.text!r} names the column {gate.argument!r}, which is not among "
+                    f"The gate {condition.text!r} names the column {named!r}, which is not among "
                     f"the sensitive ones: {', '.join(columns) or 'none'}."
                 )
-        return gates
+        return conditions
 
     def sensitive_names(self) -> list[str]:
         """Names of the sensitive columns."""
@@ -148,18 +199,7 @@ class Options:
         return [str(name) for name in self.sensitive]
 
 
-def default_gates(*, groups: bool, certificates: bool, limit: float) -> list[Gate]:
-    """Gates for an audit that names none: those that can be answered at all.
-
-    `limit` is that of the median amplification: with an l1 cost even a linear model has up to 2, because the one
-    column that is changed makes up for all others; with an l2 cost at most 1.
-    """
-    texts = [
-        "not_found_rate <= 0.01",
-        f"median_amplification <= {limit:g}",
-        "p95_amplification <= 3",
-        "pair_difference_rate <= 0.05",
-    ]
-    texts += ["certified_share(0.1) >= 0.8"] if certificates else []
-    texts += ["group_cost_gap <= 0.1"] if groups else []
-    return [parse_gate(text) for text in texts]
+def keys_of(table: str | None = None) -> dict[str, Field[Any]]:
+    """Keys of an audit file, or of one of its tables, and the options that they fill as they are."""
+    options = [f for f in fields(Options) if f.metadata.get("file") is not None and f.metadata["table"] == table]
+    return {f.metadata["key"] or f.name: f for f in options}

@@ -64,18 +64,20 @@ class Audit:
 
     def to_markdown(self) -> str:
         """A summary for a pull request."""
-        found, audited = self.content["verdict"], self.content["audited"]
-        counts = f"{found['passed']} passed, {found['failed']} failed, {found['undecided']} undecided"
-        lines = [f"# Audit of explanations: {self.result}", "", f"{_text(found['title'])}. Gates: {counts}.", ""]
+        verdict, audited = self.content["verdict"], self.content["audited"]
+        counts = f"{verdict['passed']} passed, {verdict['failed']} failed, {verdict['undecided']} undecided"
+        lines = [f"# Audit of explanations: {self.result}", "", f"{_text(verdict['title'])}. Gates: {counts}.", ""]
         if self.content["gates"]:
             lines += ["| result | gate | value | 95% interval | of |", "|---|---|--:|--:|---|"]
-        for one in self.content["gates"]:
-            interval = one["interval"]
+        for gate_row in self.content["gates"]:
+            interval = gate_row["interval"]
             ends = "–" if interval["low"] is None else f"{_number(interval['low'])} to {_number(interval['high'])}"
-            gate = one["gate"].replace("|", "\\|").replace("`", "'")
-            cells = [_text(cell) for cell in (_number(interval["value"]), ends, one["of"] or one["why"] or "")]
-            lines.append("| " + " | ".join([MARKS[one["result"]], f"`{gate}`", *cells]) + " |")
-        lines += ["", *(f"- {_text(sentence)}" for sentence in found["sentences"])]
+            gate = gate_row["gate"].replace("|", "\\|").replace("`", "'")
+            cells = [
+                _text(cell) for cell in (_number(interval["value"]), ends, gate_row["of"] or gate_row["why"] or "")
+            ]
+            lines.append("| " + " | ".join([MARKS[gate_row["result"]], f"`{gate}`", *cells]) + " |")
+        lines += ["", *(f"- {_text(sentence)}" for sentence in verdict["sentences"])]
         lines += [f"- Note: {_text(note)}" for note in self.content["notes"]]
         data, model = audited["data"], audited["model"]
         lines += [
@@ -123,10 +125,10 @@ class Audit:
         return [folder / name for name in FILES]
 
     def __repr__(self) -> str:
-        found = self.content["verdict"]
+        verdict = self.content["verdict"]
         return (
-            f"Audit({self.result}: {found['passed']} gates passed, {found['failed']} failed, "
-            f"{found['undecided']} undecided)"
+            f"Audit({self.result}: {verdict['passed']} gates passed, {verdict['failed']} failed, "
+            f"{verdict['undecided']} undecided)"
         )
 
     def _repr_html_(self) -> str:

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import platform
-from dataclasses import fields
-from importlib import metadata
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from evenhand.auditing import content as sections
+from evenhand.auditing.document import SCHEMA, Document, plain
+from evenhand.auditing.document.measured import Stability, Statistic
 from evenhand.auditing.errors import AuditError
-from evenhand.auditing.gates import Gate, Judged
-from evenhand.auditing.groups import Grouped, group_sections
+from evenhand.auditing.everyone import Everyone, explain_everyone
+from evenhand.auditing.findings import coverage, movement
+from evenhand.auditing.findings.alike import Paired, alike_pairs_shown, pair_up
+from evenhand.auditing.findings.audited import audited
+from evenhand.auditing.findings.by_group import Grouped, compare_groups
+from evenhand.auditing.findings.cards import card, least_stable
+from evenhand.auditing.findings.certificates import certificates
+from evenhand.auditing.findings.lookup import person, wanted_people
+from evenhand.auditing.findings.remedies import remedies
+from evenhand.auditing.findings.verdict import verdict
+from evenhand.auditing.gates import Evidence, Judged, Situation, default_gates, judge_all
 from evenhand.auditing.measures import Measures, measure, vary
-from evenhand.auditing.options import Options, default_gates
-from evenhand.auditing.pairs import Paired, pair_section, paired
-from evenhand.auditing.people import Everyone, Prepared, Report, explain_everyone, prepare
-from evenhand.auditing.persons import card, least_stable, person, wanted_people
+from evenhand.auditing.options import Options
+from evenhand.auditing.prepare import Prepared, Report, prepare
 from evenhand.auditing.result import Audit
-from evenhand.auditing.setup import say
-from evenhand.auditing.tables import rows_of
-from evenhand.auditing.verdict import judged, verdict
+from evenhand.auditing.sources import rows_of
 from evenhand.costs import L2
 from evenhand.parallel import backend
 from evenhand.settings import nearest
-
-SCHEMA = "evenhand-audit/1"
-VERSIONS = ("numpy", "scipy", "scikit-learn", "pandas", "numba", "clarabel", "daqp")
 
 
 def audit(
@@ -128,174 +129,121 @@ def audit(
             prepared = prepare(model, X, y, chosen)
         everyone = explain_everyone(prepared, tell)
         measures = measure(prepared, everyone, tell)
-        pairs = paired(prepared, everyone, tell)
-        groups = group_sections(prepared, everyone, measures, tell)
-        return _assembled(prepared, everyone, measures, pairs, groups, about or {}, tell)
+        pairs = pair_up(prepared, everyone, tell)
+        groups = compare_groups(prepared, everyone, measures, tell)
+        document = _document(prepared, everyone, measures, pairs, groups, about or {}, tell)
+    return Audit(plain(document), {f"{a}, {b}": measured for (a, b), measured in measures.instability.items()})
 
 
-def _assembled(
+def _document(
     prepared: Prepared,
     everyone: Everyone,
     measures: Measures,
     pairs: Paired,
     groups: Grouped,
-    about: dict[str, Any],
+    about: Mapping[str, Any],
     tell: Report,
-) -> Audit:
+) -> Document:
     setup, options = prepared.setup, prepared.options
-    gates = options.parsed_gates()
-    if gates is None:
-        gates = default_gates(
-            groups=bool(groups.sections) and prepared.target is not None,
-            certificates=setup.in_use in measures.certificates and isinstance(setup.distance, L2),
-            limit=1.2 if isinstance(setup.distance, L2) else 2.0,
+    conditions = options.parsed_gates()
+    if conditions is None:
+        euclidean = isinstance(setup.distance, L2)
+        conditions = default_gates(
+            Situation(
+                groups=bool(groups.rows) and prepared.target is not None,
+                certificates=setup.in_use in measures.certificates and euclidean,
+                euclidean=euclidean,
+            )
         )
-    moved = sections.stability(prepared, measures)
-    results = judged(gates, prepared, everyone, measures, moved, pairs, groups)
-    noise = next(iter(setup.perturbations))
-    about_noise = [gate for gate in gates if gate.argument in (None, noise)]
-    limit = next((gate.limit for gate in about_noise if gate.name == "median_amplification"), None)
-    radii = [float(gate.argument) for gate in gates if gate.name == "certified_share" and gate.argument is not None]
+    moved = movement.stability(prepared, measures)
+    moved_in_use = [row for row in moved if row.method == setup.in_use]
+    results = judge_all(conditions, _evidence(prepared, everyone, measures, moved_in_use, pairs, groups))
+    perturbation = next(iter(setup.perturbations))
+    about_first = [condition for condition in conditions if condition.argument in (None, perturbation)]
+    limit = next((condition.limit for condition in about_first if condition.name == "median_amplification"), None)
+    radii = [float(one.argument) for one in conditions if one.name == "certified_share" and one.argument is not None]
 
-    worst = [] if pairs.pairs is None else pairs.rows
-    wanted = wanted_people(prepared, everyone, measures, worst)
-    frame = rows_of(prepared.source, prepared.features, wanted)
-    frame.index = prepared.survey.ids[wanted]
-    varied = vary(prepared, frame, setup.view.classes[everyone.label[wanted]], measures.draws, tell)
-    place = {int(row): i for i, row in enumerate(wanted)}
+    rows = wanted_people(prepared, everyone, measures, pairs.rows)
+    frame = rows_of(prepared.source, prepared.features, rows)
+    frame.index = prepared.survey.ids[rows]
+    varied = vary(prepared, frame, setup.view.classes[everyone.label[rows]], measures.draws, tell)
+    place = {int(row): i for i, row in enumerate(rows)}
     gone = frame.isna().to_numpy()
     cards = [
         card(prepared, measures, int(i), varied[setup.in_use], at := place[int(measures.rows[i])], gone[at])
-        for i in least_stable(measures, setup.in_use, noise)
+        for i in least_stable(measures, setup.in_use, perturbation)
     ]
     lookup = []
     if not options.redact:
         lookup = [person(prepared, everyone, measures, row, at, varied, limit, gone[at]) for row, at in place.items()]
     missing = everyone.needed & ~everyone.found
-    unanswered = prepared.order[missing[prepared.order]][: sections.EXAMINED]
-    setup.notes.extend(_blocked(prepared, unanswered) + sections.flips_compared(prepared, measures))
-
-    found = {
-        "schema": SCHEMA,
-        "verdict": verdict(results, prepared, moved, pairs, groups),
-        "gates": [_gate(one) for one in results],
-        "audited": _audited(prepared, everyone, measures, gates, about),
-        "notes": setup.notes,
-        "coverage": sections.coverage(prepared, everyone, measures),
-        "stability": moved,
-        "comparisons": sections.comparisons(prepared, measures),
-        "certificates": sections.certificates(measures, radii),
-        "least_stable": cards,
-        "pairs": pair_section(prepared, everyone, pairs, varied[setup.in_use], place, gone),
-        "groups": groups.sections,
-        "remedies": sections.remedies(prepared, measures, *_remedied(results, noise)),
-        "lookup": lookup,
-    }
-    return Audit(sections.plain(found), {f"{a}, {b}": one for (a, b), one in measures.instability.items()})
+    unanswered = prepared.order[missing[prepared.order]][: coverage.EXAMINED]
+    setup.notes.extend(_blocked(prepared, unanswered) + coverage.flips_compared(prepared, measures))
+    return Document(
+        schema=SCHEMA,
+        verdict=verdict(results, moved_in_use, pairs.pairs, groups.rows),
+        gates=[judged.row() for judged in results],
+        audited=audited(prepared, everyone, measures, conditions, about),
+        notes=setup.notes,
+        coverage=coverage.coverage(prepared, everyone, measures),
+        stability=moved,
+        comparisons=movement.comparisons(prepared, measures),
+        certificates=certificates(measures, radii),
+        least_stable=cards,
+        pairs=alike_pairs_shown(prepared, everyone, pairs, varied[setup.in_use], place, gone),
+        groups=groups.rows,
+        remedies=remedies(prepared, measures, *_remedied(results, perturbation)),
+        lookup=lookup,
+    )
 
 
-def _remedied(results: list[Judged], noise: str) -> tuple[str, float | None, str]:
+def _evidence(
+    prepared: Prepared,
+    everyone: Everyone,
+    measures: Measures,
+    moved: list[Stability],
+    pairs: Paired,
+    groups: Grouped,
+) -> Evidence:
+    """What gates are judged on: the method in use."""
+    in_use = prepared.setup.in_use
+    people = pd.DataFrame(
+        {
+            "needed": everyone.needed,
+            "found": everyone.found,
+            "status": everyone.status,
+            "cost": everyone.cost,
+            "boundary": everyone.boundary,
+        },
+        index=prepared.survey.ids,
+    )
+    return Evidence(
+        people=people,
+        stability=moved,
+        certificates=measures.certificates.get(in_use),
+        not_certified=measures.not_certified.get(in_use, "Nobody could be certified."),
+        pairs=pairs.pairs,
+        no_pairs=pairs.why,
+        groups=groups.columns,
+        target=prepared.target,
+        has_boundary=prepared.setup.free is not None,
+        notes=tuple(prepared.setup.notes),
+    )
+
+
+def _remedied(results: list[Judged], perturbation: str) -> tuple[Statistic, float | None, str]:
     """What remedies are compared by: the median or the tail, its limit, and the perturbation that decided it."""
-    by_name = {one.gate.name: one for one in reversed(results)}
+    by_name = {judged.condition.name: judged for judged in reversed(results)}
     median, tail = (by_name.get(f"{name}_amplification") for name in ("median", "p95"))
     if tail is not None and tail.result != "pass" and (median is None or median.result == "pass"):
-        return "p95", tail.gate.limit, tail.of or noise
+        return "p95", tail.condition.limit, tail.of or perturbation
     if median is None:
-        return "median", None, noise
-    return "median", median.gate.limit, (median.of or noise) if median.result != "pass" else noise
+        return "median", None, perturbation
+    deciding = (median.of or perturbation) if median.result != "pass" else perturbation
+    return "median", median.condition.limit, deciding
 
 
-def _blocked(prepared: Prepared, rows: Any) -> list[str]:
+def _blocked(prepared: Prepared, rows: npt.NDArray[np.intp]) -> list[str]:
     if not len(rows):
         return []
-    return sections.blockers(prepared, rows_of(prepared.source, prepared.features, rows))
-
-
-def _gate(one: Judged) -> dict[str, Any]:
-    gate, known = one.gate, one.gate.known
-    return {
-        "gate": gate.text,
-        "name": gate.name,
-        "argument": gate.argument,
-        "comparison": gate.comparison,
-        "limit": gate.limit,
-        "result": one.result,
-        "interval": one.interval,
-        "unit": known.unit,
-        "title": known.title,
-        "question": known.question,
-        "section": known.section,
-        "of": one.of,
-        "why": one.why,
-    }
-
-
-def _audited(
-    prepared: Prepared, everyone: Everyone, measures: Measures, gates: list[Gate], about: dict[str, Any]
-) -> dict[str, Any]:
-    setup, options, source = prepared.setup, prepared.options, prepared.source
-    labels, counts = np.unique(everyone.present[everyone.asked], return_counts=True)
-    settings = {
-        "cost": str(options.cost),
-        "on_flip": options.on_flip,
-        "draws": str(measures.draws),
-        "people": str(len(measures.rows)),
-        "neighbours": str(options.neighbours),
-        "within": "median distance to the nearest neighbour" if options.within is None else str(options.within),
-        "apart": "twice within" if options.apart is None else str(options.apart),
-        "density": f"HighDensity(quantile={options.density.quantile:g})",
-        "actionable": "everything" if options.actionable is None else _limits(options.actionable),
-        "gates": "; ".join(gate.text for gate in gates),
-        "seed": str(options.seed),
-    }
-    asked = {
-        f.name: say(getattr(options, f.name))
-        for f in fields(options)
-        if not hasattr(getattr(options, f.name), "columns")
-    }
-    text = json.dumps([settings, asked, prepared.features, setup.described, list(setup.explainers)], sort_keys=True)
-    model = {"name": type(prepared.setup.view.model).__name__, "kind": type(setup.view.model).__name__, "sha256": None}
-    return {
-        "evenhand": metadata.version("evenhand"),
-        "model": model | about.get("model", {}),
-        "data": {
-            "name": source.name,
-            "rows": source.rows,
-            "columns": len(prepared.features),
-            "sha256": source.sha256(),
-        },
-        "features": prepared.features,
-        "label": options.label,
-        "sensitive": options.sensitive_names(),
-        "target": None if prepared.target is None else str(prepared.target),
-        "explained": int(everyone.needed.sum()),
-        "already": int(everyone.already.sum()),
-        "decisions": {
-            "no prediction" if k < 0 else str(setup.view.classes[k]): int(n)
-            for k, n in zip(labels, counts, strict=True)
-        },
-        "command": about.get("command", "evenhand audit audit.toml"),
-        "in_use": setup.in_use,
-        "methods": {name: type(one).__name__ for name, one in setup.explainers.items()},
-        "perturbations": {name: setup.described[name] for name in setup.perturbations},
-        "draws": measures.draws,
-        "people": len(measures.rows),
-        "seed": options.seed,
-        "cost": str(options.cost),
-        "unit": setup.unit,
-        "versions": {"python": platform.python_version()} | {name: metadata.version(name) for name in VERSIONS},
-        "settings": settings,
-        "settings_sha256": hashlib.sha256(text.encode()).hexdigest(),
-        "redacted": options.redact,
-    }
-
-
-def _limits(actionable: Any) -> str:
-    parts = [
-        f"{kind}: {', '.join(map(str, getattr(actionable, kind)))}"
-        for kind in ("immutable", "increase", "decrease")
-        if getattr(actionable, kind)
-    ]
-    parts += [f"{name} from {low} to {high}" for name, (low, high) in actionable.bounds.items()]
-    parts += [f"{name} one of {', '.join(map(str, levels))}" for name, levels in actionable.levels.items()]
-    return "; ".join([*parts, *map(str, actionable.rules)]) or "everything"
+    return coverage.blockers(prepared, rows_of(prepared.source, prepared.features, rows))

@@ -64,13 +64,13 @@ class Packed:
 
 def _packed(thing: Any) -> bytes:
     """The bytes of an object; a user's own module travels with it, unless something in it cannot."""
-    own = [sys.modules[name] for name in cloudpickle.list_registry_pickle_by_value() if name in sys.modules]
+    own_modules = [sys.modules[name] for name in cloudpickle.list_registry_pickle_by_value() if name in sys.modules]
     try:
         content: bytes = cloudpickle.dumps(thing)
     except TypeError:
-        if not own:
+        if not own_modules:
             raise
-        for module in own:
+        for module in own_modules:
             cloudpickle.unregister_pickle_by_value(module)
         content = cloudpickle.dumps(thing)
     return content
@@ -123,10 +123,10 @@ def explain_batch(packed: Packed, frame: pd.DataFrame, target: Any, keep: npt.ND
         elif free is not None:
             aims = np.where(answers.label >= 0, answers.label, goal)
             boundary = free.answer(codes, aims, present).cost
-        there = np.isfinite(answers.points).all(axis=1)
+        explained = np.isfinite(answers.points).all(axis=1)
         cost = np.full(len(frame), np.nan)
-        if there.any():
-            cost[there] = distance(codes[there], answers.points[there])
+        if explained.any():
+            cost[explained] = distance(codes[explained], answers.points[explained])
     answers = answers._replace(points=answers.points[keep], cost=cost)
     return Explained(frame.index.to_numpy(), present, answers, boundary, codes[keep])
 
@@ -144,7 +144,7 @@ def measure_part(
     """Perturb and explain again some people, and how far their explanations are from them in the audit's distance."""
     explainer: Explainer = packed.open()
     with threadpool_limits(1):
-        found = instability(
+        measured = instability(
             explainer,
             with_index(explainer, frame),
             perturbation,
@@ -158,19 +158,19 @@ def measure_part(
         answers = explainer.answer(codes, explainer.view.positions(target))
         measure = explainer.cost if distance is None else distance
         price = np.full(len(frame), np.nan)
-        there = np.isfinite(answers.points).all(axis=1)
-        if there.any():
-            price[there] = measure(codes[there], answers.points[there])
-    return found, price
+        explained = np.isfinite(answers.points).all(axis=1)
+        if explained.any():
+            price[explained] = measure(codes[explained], answers.points[explained])
+    return measured, price
 
 
 def certify_part(packed: Packed, frame: pd.DataFrame, target: npt.NDArray[Any]) -> pd.DataFrame:
     """Radii of some people, with the statement that holds within them."""
     explainer: Explainer = packed.open()
     with threadpool_limits(1):
-        found = certify(explainer, as_given(explainer, frame), target)
-    table = found.to_frame().set_axis(frame.index)
-    table.attrs["statement"] = found.statement
+        radii = certify(explainer, as_given(explainer, frame), target)
+    table = radii.to_frame().set_axis(frame.index)
+    table.attrs["statement"] = radii.statement
     return table
 
 

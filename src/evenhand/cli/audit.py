@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.auditing import Audit, AuditError
-from evenhand.auditing.command import audit_demo, audit_files, write_first_file
-from evenhand.auditing.file import read_audit
+from evenhand.auditing.audit_file import read_audit
+from evenhand.auditing.commands import audit_demo, audit_files, write_first_file
 from evenhand.auditing.result import MARKS
 from evenhand.cli.options import INCOMPLETE, Cluster, Jobs, Seed, Trust, refusing, workers_of
 from evenhand.cli.progress import say, stages

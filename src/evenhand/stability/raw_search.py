@@ -230,7 +230,7 @@ class RawSearch:
         """What one column's change costs by itself."""
         moved = X.copy()
         moved[:, j] = wish[:, j]
-        return self.explainer.cost(moved, X)
+        return np.asarray(self.explainer.cost(moved, X))
 
     def _fitted(self, rows: IntArray, wish: FloatArray, rank: FloatArray, *, full: bool) -> FloatArray:
         return self.possible.fit(rows, wish, rank, np.ones(len(rows)), np.full(len(rows), full))

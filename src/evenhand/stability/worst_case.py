@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.costs import Cost
+from evenhand.costs import Norm
 from evenhand.explaining.exact import GUARD, ExactExplainer
 from evenhand.explaining.explainer import Explainer, Flip, check_explainer
 from evenhand.explaining.explanations import Explanations
@@ -284,7 +284,7 @@ class _Search:
         dim = change.shape[1]
         frame = self.explainer.cost.frame(dim, np.arange(dim))
         if frame.ndim == 1:
-            return change / frame
+            return np.asarray(change / frame)
         return np.asarray(np.linalg.solve(frame, change.T).T, dtype=np.float64)
 
 
@@ -314,7 +314,7 @@ def _rivals(explainer: Explainer, search: _Search) -> Iterator[FloatArray]:
         yield np.where(known, there, 0.0)
 
 
-def _along(cost: Cost, directions: FloatArray, free: npt.NDArray[np.bool_], radius: FloatArray) -> FloatArray:
+def _along(cost: Norm, directions: FloatArray, free: npt.NDArray[np.bool_], radius: FloatArray) -> FloatArray:
     """Changes of the given cost along directions in plain coordinates; a direction of length zero changes nothing."""
     dim = directions.shape[1]
     frame = cost.frame(dim, np.arange(dim))

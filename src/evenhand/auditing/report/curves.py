@@ -76,10 +76,10 @@ def _names(
         here = share_at(curve, at)
         name = f"{curve['method']} (in use)" if curve["method"] == in_use else curve["method"]
         lines.append((name, "" if here is None else f"{100 * here:.0f}% at {at:.2g}"))
-    found = _spots(dense, lines, radius, widest, NARROW, None)
-    wide = _spots(dense, lines, radius, widest, WIDE, [spot.anchor for spot in found])
+    close = _spots(dense, lines, radius, widest, NARROW, None)
+    wide = _spots(dense, lines, radius, widest, WIDE, [spot.anchor for spot in close])
     layers = []
-    for curve, points, both, narrow, broad in zip(curves, dense, lines, found, wide, strict=True):
+    for curve, points, both, narrow, broad in zip(curves, dense, lines, close, wide, strict=True):
         px, py = points[_kept(points)[narrow.anchor]]
         for line, color, weight, lower in ((both[0], color_of(curve["method"]), 600, -7), (both[1], "muted", 400, 8)):
             row = [{"x": px, "y": py, "t": line}]

@@ -102,3 +102,9 @@ def doublings(low: float, high: float, most: int = 9) -> list[float]:
         every = [round(part * 10.0**ten, 6) for ten in tens for part in family]
         ticks = [tick for tick in every if low <= tick <= high]
     return ticks
+
+
+def pointed_at(*names: str) -> list[Any]:
+    """What a mark says when it is pointed at: two coordinates, or one with its interval."""
+    fields = ("x", "a", "b") if len(names) == 3 else ("x", "y")
+    return [alt.Tooltip(f"{field}:Q", title=name, format=".2~g") for field, name in zip(fields, names, strict=True)]

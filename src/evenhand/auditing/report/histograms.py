@@ -30,15 +30,15 @@ class _Row(NamedTuple):
         return max(max(height for _, height in self.outline), self.under + NAME) + GAP
 
 
-def amplification(found: list[dict[str, Any]], in_use: str, limit: float | None, say: Wording) -> Any:
-    """The figure; `found` are the methods of one perturbation."""
-    outlines = [_outline(row) for row in found]
+def amplification(methods: list[dict[str, Any]], in_use: str, limit: float | None, say: Wording) -> Any:
+    """The figure; `methods` are the methods of one perturbation."""
+    outlines = [_outline(row) for row in methods]
     ends = [x for outline in outlines for x, _ in outline]
     low = max(min([*ends, 0.5, limit or 1.0]), LOWEST)
     high = min(max([*ends, 4.0, limit or 1.0]), HIGHEST)
     tallest = max(height for outline in outlines for _, height in outline) or 1.0
     stacked = _stacked(
-        [_row(row, outline, PEAK / tallest, low, high) for row, outline in zip(found, outlines, strict=True)]
+        [_row(row, outline, PEAK / tallest, low, high) for row, outline in zip(methods, outlines, strict=True)]
     )
     whole = sum(one.height for one in stacked) + TOP
     x = across(
@@ -80,9 +80,9 @@ def _row(row: dict[str, Any], outline: list[tuple[float, float]], scale: float, 
     return _Row(row, shape, side, under)
 
 
-def _stacked(found: list[_Row]) -> list[_Row]:
-    placed, top = [], sum(one.height for one in found)
-    for one in found:
+def _stacked(outlined: list[_Row]) -> list[_Row]:
+    placed, top = [], sum(one.height for one in outlined)
+    for one in outlined:
         top -= one.height
         placed.append(one._replace(foot=top + GAP / 2))
     return placed
@@ -97,16 +97,16 @@ def _area(one: _Row, x: Any, y: Any) -> Any:
 
 
 def _estimate(one: _Row, x: Any, y: Any, least: float, say: Wording) -> list[Any]:
-    found, method = one.row["amplification"]["median"], one.row["method"]
-    if found["value"] is None:
+    median, method = one.row["amplification"]["median"], one.row["method"]
+    if median["value"] is None:
         return []
-    tips = {"method": method, "median": say.value(found, "times"), "95% interval": say.span(found, "times")}
-    at = {"x": max(found["value"], least), "y": one.foot} | {f"v{k}": value for k, value in enumerate(tips.values())}
+    tips = {"method": method, "median": say.value(median, "times"), "95% interval": say.span(median, "times")}
+    at = {"x": max(median["value"], least), "y": one.foot} | {f"v{k}": value for k, value in enumerate(tips.values())}
     shown = [alt.Tooltip(f"v{k}:N", title=name) for k, name in enumerate(tips)]
     layers = [mark([at], method).encode(x=x, y=y, tooltip=shown)]
-    if found["low"] is not None and found["high"] is not None:
+    if median["low"] is not None and median["high"] is not None:
         line = rule(
-            [{"x": max(found["low"], least), "x2": max(found["high"], least), "y": one.foot}],
+            [{"x": max(median["low"], least), "x2": max(median["high"], least), "y": one.foot}],
             color_of(method),
             strokeWidth=3,
         )
@@ -115,11 +115,11 @@ def _estimate(one: _Row, x: Any, y: Any, least: float, say: Wording) -> list[Any
 
 
 def _name(one: _Row, in_use: str, y: Any, say: Wording) -> list[Any]:
-    found, method = one.row["amplification"]["median"], one.row["method"]
+    median, method = one.row["amplification"]["median"], one.row["method"]
     lines = [
         (f"{method} (in use)" if method == in_use else method, color_of(method), 600),
-        (f"median {say.value(found, 'times')}", LIGHT["ink"], 600),
-        (f"95% interval {say.span(found, 'times') or 'not known'}", LIGHT["muted"], 400),
+        (f"median {say.value(median, 'times')}", LIGHT["ink"], 600),
+        (f"95% interval {say.span(median, 'times') or 'not known'}", LIGHT["muted"], 400),
     ]
     return [
         text(

@@ -59,14 +59,14 @@ def place(labels: Sequence[Label], obstacles: Sequence[Point], frame: Point) -> 
 
 
 def _options(label: Label) -> list[tuple[Spot, Box]]:
-    found = []
+    spots = []
     for at, (x, y) in enumerate(label.anchors):
         for dx, up, align in _offsets(label.height):
             shift = {"left": 0.0, "right": -label.width, "center": -label.width / 2}[align]
             left, middle = x + dx + shift, y + up
             box = (left, middle - label.height / 2, left + label.width, middle + label.height / 2)
-            found.append((Spot(at, dx, -up, align), box))
-    return found
+            spots.append((Spot(at, dx, -up, align), box))
+    return spots
 
 
 def _offsets(height: float) -> list[tuple[float, float, str]]:

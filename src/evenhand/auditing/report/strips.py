@@ -14,15 +14,15 @@ WIDTH = 190
 
 def gate_strip(gate: dict[str, Any], say: Wording) -> Markup:
     """Estimate and interval of a gate on its own axis, with the allowed zone in grey."""
-    found, limit = gate["interval"], gate["limit"]
-    known = [found[name] for name in ("value", "low", "high") if found[name] is not None]
+    interval, limit = gate["interval"], gate["limit"]
+    known = [interval[name] for name in ("value", "low", "high") if interval[name] is not None]
     if not known:
         return Markup('<span class="muted">not measured</span>')
     at = _axis([*known, limit], gate["unit"])
     edge = at(limit)
     zone = (6, edge) if gate["comparison"] == "<=" else (edge, WIDTH - 6)
-    mark = at(found["value"]) if found["value"] is not None else None
-    low, high = (at(found[name]) if found[name] is not None else mark for name in ("low", "high"))
+    mark = at(interval["value"]) if interval["value"] is not None else None
+    low, high = (at(interval[name]) if interval[name] is not None else mark for name in ("low", "high"))
     text = say.limit(gate)
     half = 3.2 * len(text)
     label = min(max(edge, half + 2), WIDTH - half - 2)
@@ -38,8 +38,8 @@ def gate_strip(gate: dict[str, Any], say: Wording) -> Markup:
         parts.append(f'<circle class="dot {kind}" cx="{mark:.1f}" cy="12" r="4.5"/>')
     parts.append(f'<text x="{label:.1f}" y="36" text-anchor="middle">{Markup.escape(text)}</text>')
     heard = Markup.escape(
-        f"{say.value(found, gate['unit'], limit)}, 95% interval "
-        f"{say.prose(found, gate['unit'], limit) or 'not known'}; the limit is {text}."
+        f"{say.value(interval, gate['unit'], limit)}, 95% interval "
+        f"{say.prose(interval, gate['unit'], limit) or 'not known'}; the limit is {text}."
     )
     return Markup(
         f'<svg class="strip" width="{WIDTH}" height="40" viewBox="0 0 {WIDTH} 40" role="img" aria-label="{heard}">'

@@ -31,18 +31,18 @@ class Wording:
         digits = self.digits([value], unit) if digits is None else digits
         return self._plain(value, unit, digits) + self._unit(unit)
 
-    def value(self, found: dict[str, Any], unit: str, limit: float | None = None) -> str:
+    def value(self, interval: dict[str, Any], unit: str, limit: float | None = None) -> str:
         """The estimate, with as many digits as its interval is written with."""
-        return self.number(found["value"], unit, self._of(found, unit, limit))
+        return self.number(interval["value"], unit, self._of(interval, unit, limit))
 
-    def span(self, found: dict[str, Any], unit: str, limit: float | None = None) -> str:
+    def span(self, interval: dict[str, Any], unit: str, limit: float | None = None) -> str:
         """The interval in a table; empty if there is none."""
-        minus = any(found[end] is not None and found[end] < 0 for end in ("low", "high"))
-        return self._ends(found, unit, limit, " to " if minus else "–")
+        minus = any(interval[end] is not None and interval[end] < 0 for end in ("low", "high"))
+        return self._ends(interval, unit, limit, " to " if minus else "–")
 
-    def prose(self, found: dict[str, Any], unit: str, limit: float | None = None) -> str:
+    def prose(self, interval: dict[str, Any], unit: str, limit: float | None = None) -> str:
         """The interval in a sentence."""
-        return self._ends(found, unit, limit, " to ")
+        return self._ends(interval, unit, limit, " to ")
 
     def exact(self, value: float, unit: str) -> str:
         """A number that somebody has set, such as a limit: all of its digits, unless it was computed after all."""
@@ -74,27 +74,27 @@ class Wording:
                     digits += 1
         return digits
 
-    def _of(self, found: dict[str, Any], unit: str, limit: float | None) -> int:
-        ends = [found["low"], found["high"]]
+    def _of(self, interval: dict[str, Any], unit: str, limit: float | None) -> int:
+        ends = [interval["low"], interval["high"]]
         if None not in ends and ends[0] < 0 < ends[1]:
             # A difference that may be nothing: its size is that of the interval.
-            return self.digits([max(map(abs, ends)), found["value"], *ends], unit, limit)
-        return self.digits([found["value"], *ends], unit, limit)
+            return self.digits([max(map(abs, ends)), interval["value"], *ends], unit, limit)
+        return self.digits([interval["value"], *ends], unit, limit)
 
-    def _ends(self, found: dict[str, Any], unit: str, limit: float | None, between: str) -> str:
-        low, high = found["low"], found["high"]
+    def _ends(self, interval: dict[str, Any], unit: str, limit: float | None, between: str) -> str:
+        low, high = interval["low"], interval["high"]
         if low is None and high is None:
             return ""
-        first, last = (self._end(end, found, unit, limit) for end in (low, high))
+        first, last = (self._end(end, interval, unit, limit) for end in (low, high))
         if unit == "share":
             return f"{first}%{between}{last}%"
         return f"{first}{between}{last}{self._unit(unit)}"
 
-    def _end(self, end: float | None, found: dict[str, Any], unit: str, limit: float | None) -> str:
+    def _end(self, end: float | None, interval: dict[str, Any], unit: str, limit: float | None) -> str:
         if end is None:
             return "unbounded"
-        digits = self._of(found, unit, limit)
-        value = found["value"]
+        digits = self._of(interval, unit, limit)
+        value = interval["value"]
         # An end that is of another size than the estimate has digits of its own: 0.34–103×.
         if limit is None and unit != "share" and value and end and end / value > 0 and not 0.1 < end / value < 10:
             digits = self.digits([end], unit)

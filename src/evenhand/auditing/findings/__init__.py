@@ -1,0 +1,1 @@
+"""What was measured, as the parts of audit.json: one module a part."""

@@ -1,0 +1,21 @@
+"""Models in pickles, which can run any code when they are opened."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from evenhand.auditing.errors import AuditError, short
+from evenhand.auditing.model_files.registry import model_file
+
+
+@model_file(".pkl", ".pickle", ".joblib", unsafe="pickle")
+def open_pickle(data: bytes, path: Path) -> Any:
+    """Read a model of somebody who is trusted."""
+    import joblib
+
+    try:
+        return joblib.load(io.BytesIO(data))
+    except (Exception, SystemExit) as error:  # a pickle calls what it likes, which may raise anything
+        raise AuditError(f"{path} cannot be opened: {short(error)}. Save the model again.") from error

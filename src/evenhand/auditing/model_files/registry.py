@@ -1,0 +1,82 @@
+"""Kinds of files that hold models, by suffix: one module a kind, and anybody can add another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Reader = Callable[[bytes, Path], Any]
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A kind of file.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        In lower case, with the point.
+    read : callable
+        From the content of a file and its path, which is for messages only, to a fitted model.
+    unsafe : str or None
+        What it is called, such as "pickle", if to open it can run any code; it is opened for people only who say that
+        they trust it.
+    """
+
+    suffixes: tuple[str, ...]
+    read: Reader
+    unsafe: str | None = None
+
+
+FORMATS: dict[str, ModelFile] = {}
+
+
+def model_file(*suffixes: str, unsafe: str | None = None) -> Callable[[Reader], Reader]:
+    """Register a function that reads models from files with some suffixes.
+
+    Parameters
+    ----------
+    *suffixes : str
+        Such as ".skops".
+    unsafe : str, optional
+        What such a file is called if to open it can run any code; see :class:`ModelFile`.
+
+    Examples
+    --------
+    >>> import json
+    >>> from sklearn.dummy import DummyClassifier
+    >>> @model_file(".always")
+    ... def read_always(data, path):
+    ...     return DummyClassifier(strategy="constant", constant=json.loads(data)).fit([[0.0]], [json.loads(data)])
+    >>> possible()
+    'a .skops, .onnx or .always file, a pickle (.pkl, .pickle, .joblib) with --trust-pickle, or module:attribute'
+    >>> del FORMATS[".always"]
+    """
+    wrong = [suffix for suffix in suffixes if not suffix.startswith(".") or suffix != suffix.lower()]
+    if wrong or not suffixes:
+        raise ValueError(f"Suffixes start with a point and are in lower case, such as '.skops'; got {suffixes!r}.")
+
+    def register(read: Reader) -> Reader:
+        taken = [suffix for suffix in suffixes if suffix in FORMATS]
+        if taken:
+            raise ValueError(
+                f"Files that end in {taken[0]} are read by {FORMATS[taken[0]].read.__qualname__} already. Take another "
+                "suffix, or remove the reader from FORMATS first."
+            )
+        kind = ModelFile(suffixes, read, unsafe)
+        FORMATS.update(dict.fromkeys(suffixes, kind))
+        return read
+
+    return register
+
+
+def possible() -> str:
+    """Everything that a model can be loaded from, for messages."""
+    safe = [suffix for suffix, kind in FORMATS.items() if kind.unsafe is None]
+    listed = " or ".join(filter(None, [", ".join(safe[:-1]), safe[-1]]))
+    unsafe = dict.fromkeys(kind for kind in FORMATS.values() if kind.unsafe is not None)
+    parts = [f"a {listed} file"]
+    parts += [f"a {kind.unsafe} ({', '.join(kind.suffixes)}) with --trust-pickle" for kind in unsafe]
+    return ", ".join([*parts, "or module:attribute"])

@@ -1,0 +1,103 @@
+"""What all sections of the page share: the content of audit.json, and what is taken from it more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from evenhand.auditing.report.wording import Wording
+from evenhand.pages.look import METHODS
+
+Row = dict[str, Any]  # a part of audit.json, whose schema says what is in it
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of audit.json, with the numbers that several sections refer to."""
+
+    content: Row
+
+    @cached_property
+    def say(self) -> Wording:
+        """How numbers are written."""
+        return Wording(self.content["audited"]["unit"])
+
+    @property
+    def in_use(self) -> str:
+        """The method that people's explanations come from."""
+        return str(self.content["audited"]["in_use"])
+
+    @cached_property
+    def gates(self) -> dict[str, Row]:
+        """Gates by name, of two with one name the first."""
+        return {gate["name"]: gate for gate in reversed(self.content["gates"])}
+
+    @cached_property
+    def main(self) -> str | None:
+        """The perturbation that figures show."""
+        return main_perturbation(self.content)
+
+    @cached_property
+    def stable(self) -> list[Row]:
+        """How far explanations move under it, by method."""
+        return in_order([row for row in self.content["stability"] if row["perturbation"] == self.main])
+
+    @property
+    def limit(self) -> float | None:
+        """That of the median amplification, if there is a gate."""
+        gate = self.gates.get("median_amplification")
+        return None if gate is None else gate["limit"]
+
+    @property
+    def radius(self) -> float | None:
+        """That of the certified share, if there is a gate."""
+        gate = self.gates.get("certified_share")
+        return None if gate is None else gate["argument"]
+
+    @property
+    def lookup(self) -> list[Row]:
+        """People who can be looked up; nobody if ids and values were left out."""
+        return [] if self.content["audited"]["redacted"] else self.content["lookup"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page.
+
+    Attributes
+    ----------
+    name : str
+        Its anchor; gates name it as well.
+    title : str
+        In the list of contents.
+    values : callable
+        What its template shows besides what all templates know.
+    figures : callable
+        Charts by name, which are drawn into the elements ``figure-<name>``.
+    template : str
+        Name of the template in `sections/`, without the ending; that of the section if left out.
+    """
+
+    name: str
+    title: str
+    values: Callable[[Page], dict[str, Any]] = lambda _: {}
+    figures: Callable[[Page], dict[str, Any]] = lambda _: {}
+    template: str = ""
+
+    @property
+    def file(self) -> str:
+        """The template, as the page's environment finds it."""
+        return f"sections/{self.template or self.name}.html.j2"
+
+
+def main_perturbation(content: Row) -> str | None:
+    """The perturbation that the figures show: the first, on which groups and remedies were measured as well."""
+    named = [*content["audited"]["perturbations"], *(row["perturbation"] for row in content["stability"])]
+    return named[0] if named else None
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """Closest, plausible, steady, and then whatever else there is; the order within a method stays."""
+    return sorted(rows, key=lambda row: METHODS.index(row["method"]) if row["method"] in METHODS else len(METHODS))

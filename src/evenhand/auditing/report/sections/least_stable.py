@@ -1,0 +1,30 @@
+"""The people whose explanations move most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from evenhand.auditing.report.section import Page, Section
+
+
+def values(page: Page) -> dict[str, Any]:
+    """What the template shows."""
+    return {"answer": answer(page.content)}
+
+
+FEW = dict(enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2))
+
+
+def answer(content: dict[str, Any]) -> Markup:
+    """What the cards show."""
+    count = len(content["least_stable"])
+    if not count:
+        return Markup("Nobody’s explanation could be compared, so nobody is listed.")
+    who = "For this person" if count == 1 else f"For these {FEW.get(count, count)}"
+    text = "{}, a slight change in the data gives the most different answer. <mark>Highlighted</mark>: what differs."
+    return Markup(text).format(who)
+
+
+SECTION = Section("people", "Least stable people", values, template="least_stable")
