@@ -635,9 +635,9 @@ def test_every_row_is_kept_with_a_reason() -> None:
     found = mixture_of_statuses()
     assert found.status.tolist() == ["optimal", "already", "unreachable", "invalid"]
     np.testing.assert_array_equal(found.valid, [True, True, False, False])
-    assert [reason == Status(status).reason for reason, status in zip(found.reason, found.status, strict=True)] == [
-        True
-    ] * 4
+    for reason, status in zip(found.reason, found.status, strict=True):
+        assert reason.startswith(Status(status).reason)
+    assert found.reason[2].endswith("No rule blocks it: with these columns there is no such point.")
     assert len(set(found.reason)) == 4
     assert all(status.reason.endswith(".") for status in Status)
 
@@ -687,7 +687,7 @@ def test_describe_names_what_changes_and_nothing_else() -> None:
     text = found.describe(0)
     assert text == f"x{j}: {found.factual[0, j]:.4g} -> {found.counterfactual[0, j]:.4g}"
     for row in (1, 2, 3):
-        assert found.describe(row) == Status(found.status[row]).reason
+        assert found.describe(row).startswith(Status(found.status[row]).reason)
 
 
 def test_describe_with_repeated_column_names() -> None:

@@ -368,7 +368,7 @@ def test_nothing_plausible_is_cheaper(problem: Problem, quantile: float) -> None
     found = explainer.explain(problem.people, target=problem.target)
     check(problem, found, gap=1e-4)  # where a density only just reaches its threshold, the threshold's guard is felt
     for i, label in enumerate(problem.target):
-        row, mixture = problem.people.iloc[[i]], explainer.densities[list(problem.model.classes_).index(label)].mixture
+        row, mixture = problem.people.iloc[[i]], explainer.densities.mixtures[label]
         parts = [] if mixture is None else zip(mixture.weights_, mixture.means_, mixture.covariances_, strict=True)
         dense = Dense.of(problem.schema, problem.X[problem.y == label], list(parts), quantile)
 
@@ -392,7 +392,7 @@ def test_a_level_that_is_dense_only_just_around_the_mean_is_searched_as_well(awa
 
     def fit(quantile: float) -> tuple[Any, Dense]:
         explainer = Plausible(HighDensity(quantile=quantile, components=[1]), schema=schema).fit(model, X, y)
-        mixture = explainer.densities[1].mixture
+        mixture = explainer.densities.mixtures["yes"]
         parts = list(zip(mixture.weights_, mixture.means_, mixture.covariances_, strict=True))
         return explainer, Dense.of(schema, X[60:], parts, quantile)
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.costs import L1, Gower
+from evenhand.density import ClassDensities
 from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.explainer import Answers, Explainer, unanswered
 from evenhand.models import View
@@ -38,8 +39,8 @@ class ExactExplainer(Explainer):
         What may change.
     actionable : Actionable
         The same as it was said, to tell what blocks people.
-    check : callable, optional
-        ``check(points, k)`` says which points fulfil what the region promises beyond the label.
+    densities : ClassDensities, optional
+        Where labels are dense, if answers have to be: every answer is checked against the density itself.
     whole : bool
         Whether the region is all that the model gives the label, not a part of it.
     stays : bool
@@ -53,7 +54,7 @@ class ExactExplainer(Explainer):
     region: Callable[[int], Any]
     limits: Limits
     actionable: Actionable = field(default_factory=Actionable)
-    check: Callable[[FloatArray, int], BoolArray] | None = None
+    densities: ClassDensities | None = None
     whole: bool = False
     stays: bool = True
     max_nodes: int = 10_000
@@ -109,7 +110,12 @@ class ExactExplainer(Explainer):
 
     def _confirmed(self, points: FloatArray, k: int) -> BoolArray:
         confirmed = super()._confirmed(points, k)
-        return confirmed if self.check is None or not len(points) else confirmed & self.check(points, k)
+        if self.densities is None or not len(points):
+            return confirmed
+        label = self.view.classes[k]
+        where = points if self.densities.layout is not None else self.view.image(points)
+        dense: BoolArray = self.densities.score(where, label) >= self.densities.log_threshold(label)
+        return confirmed & dense
 
     def _before(self, a: FloatArray, b: FloatArray, k: int) -> bool:
         return self.projector(k).before(a, b)

@@ -9,17 +9,15 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from evenhand.costs import Cost, Gower, cost_for
-from evenhand.density import HighDensity
+from evenhand.density import ClassDensities, HighDensity
 from evenhand.explaining.exact import ExactExplainer, measure
 from evenhand.models import View, view_of
 from evenhand.sets import Region
 from evenhand.table.limits import Actionable, Limits
 from evenhand.table.people import is_frame
 from evenhand.table.schema import Schema
-from evenhand.types import BoolArray, FloatArray
 
 M = TypeVar("M", bound=type)
-Check = Callable[[FloatArray, int], BoolArray]
 METHODS: dict[str, type] = {}
 
 
@@ -86,49 +84,37 @@ def exact_explainer(
         raise ValueError(f"The model knows one label only ({seen.classes[0]!r}): there is nothing to change to.")
     seen, cost, limits = settled(seen, X, recipe.cost, recipe.actionable)
     _check_bins(seen, limits)
-    dense, check = (None, None) if density is None else plausibility(density, seen, X, y)
+    densities = None if density is None else fitted_densities(density, seen, X, y)
 
     def region(k: int) -> Region:
         decision = seen.region(seen.classes[k])
         if recipe.margin > 0:
             decision = decision.shrink(recipe.margin, measure(cost, seen))
-        return decision if dense is None else decision & dense(k)
+        return decision if densities is None else decision & _dense(densities, seen, k)
 
     actionable = Actionable() if recipe.actionable is None else recipe.actionable
     whole = recipe.margin == 0 and density is None
-    return ExactExplainer(seen, cost, region, limits, actionable, check, whole, max_nodes=max_nodes)
+    return ExactExplainer(seen, cost, region, limits, actionable, densities, whole, max_nodes=max_nodes)
 
 
-def plausibility(density: HighDensity, seen: View, X: Any, y: Any) -> tuple[Callable[[int], Region], Check]:
-    """Where each label is dense, in expanded rows, and a check of single points against the density itself."""
+def fitted_densities(density: HighDensity, seen: View, X: Any, y: Any) -> ClassDensities:
+    """Where each label is dense: in the space of the model's last step, or over raw columns if there are levels."""
     codes = seen.read(X)
     if seen.reader.plain:
         labels = seen.predict(codes) if y is None else np.asarray(y)
-        fitted = density.fit(seen.image(codes), labels, seen.classes)
-        space = seen.image
-    else:
-        fine = np.isfinite(codes).all(axis=1)
-        labels = seen.predict(codes[fine]) if y is None else np.asarray(y)[fine]
-        fitted = density.fit(codes[fine], labels, seen.classes, seen.columns)
-        space = _same
-
-    def region(k: int) -> Region:
-        where = fitted.region(seen.classes[k])
-        if fitted.layout is not None:
-            return where
-        assert seen.encode is not None
-        return where.pullback(seen.encode)
-
-    def check(points: FloatArray, k: int) -> BoolArray:
-        label = seen.classes[k]
-        dense: BoolArray = fitted.score(space(points), label) >= fitted.log_threshold(label)
-        return dense
-
-    return region, check
+        return density.fit(seen.image(codes), labels, seen.classes)
+    fine = np.isfinite(codes).all(axis=1)
+    labels = seen.predict(codes[fine]) if y is None else np.asarray(y)[fine]
+    return density.fit(codes[fine], labels, seen.classes, seen.columns)
 
 
-def _same(codes: FloatArray) -> FloatArray:
-    return codes
+def _dense(densities: ClassDensities, seen: View, k: int) -> Region:
+    """Where the k-th label is dense, in expanded rows."""
+    where = densities.region(seen.classes[k])
+    if densities.layout is not None:
+        return where
+    assert seen.encode is not None
+    return where.pullback(seen.encode)
 
 
 def _check_bins(seen: View, limits: Limits) -> None:

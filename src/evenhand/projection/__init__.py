@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand.projection.levels import engine as _levels  # noqa: F401 - to register its solver
-from evenhand.projection.norms import engine as _norms  # noqa: F401 - to register its solver, the first that is asked
+from evenhand.projection.norms import engine as _norms  # noqa: F401 - to register its solver
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection
 from evenhand.projection.solver import Projector, register_solver, solver

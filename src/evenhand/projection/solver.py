@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -33,10 +33,13 @@ class Projector(ABC):
         cost: first just enough for rounding, then more for the few people where the model's arithmetic is coarser.
     convex : bool
         Whether pieces are convex and the cost is a norm, so that theorems about projections apply to :meth:`each`.
+    rank : int
+        Who is asked first: the solvers that know more about fewer problems.
     """
 
     guards: ClassVar[tuple[tuple[float, float], ...]] = ((1e-11, 0.0), (1e-9, 0.0), (1e-7, 0.0), (1e-5, 0.0))
     convex: ClassVar[bool] = False
+    rank: ClassVar[int] = 1
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -131,18 +134,15 @@ P = TypeVar("P", bound=type[Projector])
 SOLVERS: list[type[Projector]] = []
 
 
-def register_solver(*, first: bool = False) -> Callable[[P], P]:
-    """Make a solver known; of several that take a problem the one that was registered earlier is chosen."""
-
-    def register(kind: P) -> P:
-        SOLVERS.insert(0 if first else len(SOLVERS), kind)
-        return kind
-
-    return register
+def register_solver(kind: P) -> P:
+    """Make a solver known; of several that take a problem the one of the lowest rank is chosen."""
+    SOLVERS.append(kind)
+    SOLVERS.sort(key=lambda known: known.rank)
+    return kind
 
 
 def solver(problem: Problem) -> Projector:
-    """The projector of the first solver that takes the problem.
+    """The projector of the solver of the lowest rank that takes the problem.
 
     Raises
     ------

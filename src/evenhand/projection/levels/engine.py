@@ -18,10 +18,11 @@ from evenhand.table.limits import DOWN, FIXED, UP
 from evenhand.types import FloatArray, IntArray
 
 
-@register_solver()
+@register_solver
 class LevelProjector(Projector):
     """Searches over levels and steps, with the numbers solved for exactly; the cost is a sum over columns."""
 
+    rank: ClassVar[int] = 9
     guards: ClassVar[tuple[tuple[float, float], ...]] = ((1e-10, 0.0), (1e-8, 0.0), (1e-6, 0.0), (1e-5, 0.0))
 
     def __init__(self, problem: Problem) -> None:

@@ -36,13 +36,14 @@ class _Found:
     failed: npt.NDArray[np.bool_]
 
 
-@register_solver()
+@register_solver
 class NormProjector(Projector):
     """Onto convex sets over numbers, in a norm: closed form for boxes, kernels for everything else."""
 
     # The last two keep an absolute distance, for people at the very origin, where all numbers that meet are zero.
     guards: ClassVar[tuple[tuple[float, float], ...]] = (*Projector.guards, (GUARD, 1e-9), (GUARD, 1e-6))
     convex: ClassVar[bool] = True
+    rank: ClassVar[int] = 0
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
