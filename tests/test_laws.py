@@ -441,7 +441,8 @@ def assert_same(a: Explanations, b: Explanations) -> None:
 
 
 def rows_of(found: Explanations, order: np.ndarray) -> Explanations:
-    return Explanations(**{key: np.asarray(value)[order] for key, value in vars(found).items()})
+    names = ("factual", "counterfactual", "target", "cost", "gap", "status", "valid")
+    return Explanations(**{name: np.asarray(getattr(found, name))[order] for name in names})
 
 
 @pytest.mark.parametrize("method", METHODS)

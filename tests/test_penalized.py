@@ -222,7 +222,7 @@ def test_label_without_people_in_the_data() -> None:
 def test_names_are_kept() -> None:
     frame = pd.DataFrame(PETALS, columns=["length", "width"], index=[f"flower {i}" for i in range(150)])
     named = LogisticRegression().fit(frame, np.array(["a", "b", "c"])[LABEL])
-    method = Penalized(restarts=0, strength=1.0, actionable=Actionable(immutable=["width"]))
+    method = Penalized(cost=L1(), restarts=0, strength=1.0, actionable=Actionable(immutable=["width"]))
     found = method.fit(named, frame).explain(frame.iloc[[3]][["width", "length"]], target="b")
     assert list(found.counterfactual.columns) == ["width", "length"]
     assert found.counterfactual.index.tolist() == ["flower 3"]

@@ -19,13 +19,6 @@ from evenhand.table.people import Reader, is_frame
 from evenhand.table.schema import Schema, as_frame
 from evenhand.types import BoolArray, FloatArray, IntArray
 
-SUPPORTED = (
-    "linear classifiers (LogisticRegression, RidgeClassifier, LinearSVC, SGDClassifier, Perceptron, "
-    "LinearDiscriminantAnalysis), DecisionTreeClassifier, GLVQ, GMLVQ, NearestCentroid, "
-    "KNeighborsClassifier(n_neighbors=1), and a Pipeline that ends in one of them"
-)
-
-
 CHANGED = 1e-9  # a feature whose change is a smaller part of it has not changed
 
 
@@ -219,6 +212,20 @@ def gap(values: pd.Series[Any]) -> Any:
     return missing.iloc[0] if values.dtype == object and len(missing) else np.nan
 
 
+def supported() -> str:
+    """The kinds of models that have regions, as they are registered; a kind may say more than the name of its class."""
+    kinds = [kind for kind in view.registry if kind is not object]
+    return ", ".join(_KINDS.get(kind, kind.__name__) for kind in kinds)
+
+
+_KINDS: dict[type, str] = {}
+
+
+def described(kind: type, words: str) -> None:
+    """Say in words what a registered kind of model stands for, where the name of its class does not."""
+    _KINDS[kind] = words
+
+
 @singledispatch
 def view(model: object) -> View:
     """A fitted scikit-learn classifier or pipeline as a function ``label -> region``.
@@ -239,7 +246,7 @@ def view(model: object) -> View:
         For a kind of model that has no region; the message lists those that have.
     """
     raise TypeError(
-        f"evenhand has no decision region for {type(model).__name__}. Supported: {SUPPORTED}. "
+        f"evenhand has no decision region for {type(model).__name__}. Supported: {supported()}. "
         "For any other model use Penalized(...).fit(model, X), which searches without a region. "
         "To add a region, write a file with @view.register (CONTRIBUTING, 'How to add a model')."
     )

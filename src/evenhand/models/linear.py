@@ -10,9 +10,15 @@ import numpy.typing as npt
 # The mixin has no public name, but it is what all linear classifiers share: they predict by its code.
 from sklearn.linear_model._base import LinearClassifierMixin
 
-from evenhand.models.base import View, check_fitted, direct_view, view
+from evenhand.models.base import View, check_fitted, described, direct_view, view
 from evenhand.sets import ConvexSet, Region
 from evenhand.types import FloatArray
+
+described(
+    LinearClassifierMixin,
+    "linear classifiers (LogisticRegression, RidgeClassifier, LinearSVC, SGDClassifier, Perceptron, "
+    "LinearDiscriminantAnalysis)",
+)
 
 
 @view.register(LinearClassifierMixin)

@@ -12,9 +12,12 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from evenhand.models.affine import chain
-from evenhand.models.base import SUPPORTED, View, check_fitted, number_reader, view
+from evenhand.models.base import View, check_fitted, described, number_reader, supported, view
 from evenhand.models.prototypes import check_size
 from evenhand.sets import Region
+
+described(Pipeline, "a Pipeline that ends in one of them")
+described(BaseSearchCV, "a search for parameters among them")
 
 
 @view.register(Pipeline)
@@ -22,7 +25,7 @@ def _pipeline(model: Any) -> View:
     check_fitted(model)
     *before, last = (step for _, step in model.steps)
     if last is None or isinstance(last, str):
-        raise TypeError(f"The Pipeline ends in {last!r}, not in a classifier. Supported: {SUPPORTED}.")
+        raise TypeError(f"The Pipeline ends in {last!r}, not in a classifier. Supported: {supported()}.")
     inner = view(last)
     assert inner.encode is not None
     encode = chain(before, int(seen_by(model, "n_features_in_"))).then(inner.encode)

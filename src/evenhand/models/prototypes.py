@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
-from evenhand.models.base import View, check_fitted, direct_view, view
+from evenhand.models.base import View, check_fitted, described, direct_view, view
 from evenhand.models.linear import dense, polyhedron
 from evenhand.models.lvq import GLVQ, GMLVQ
 from evenhand.sets import ConvexSet, Region
@@ -45,6 +45,9 @@ def _nearest_centroid(model: Any) -> View:
     return nearest_view(
         model, centroids, owner, omega=np.diag(1.0 / np.where(deviation == 0, 1.0, deviation)), bias=bias
     )
+
+
+described(KNeighborsClassifier, "KNeighborsClassifier(n_neighbors=1)")
 
 
 @view.register(KNeighborsClassifier)
