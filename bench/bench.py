@@ -85,10 +85,10 @@ START = """
 import time
 import evenhand
 began = time.process_time()
-box = evenhand.ConvexSet(1, lower=[1.0])
-halfspace = evenhand.ConvexSet(1, G=[[-1.0]], h=[-1.0])
+box = evenhand.sets.ConvexSet(1, lower=[1.0])
+halfspace = evenhand.sets.ConvexSet(1, G=[[-1.0]], h=[-1.0])
 for piece in (box, halfspace):
-    evenhand.project([[0.0]], evenhand.Region([piece]))
+    evenhand.projection.project([[0.0]], evenhand.sets.Region([piece]))
 print(time.process_time() - began)
 """
 

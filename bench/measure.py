@@ -10,9 +10,9 @@ import numpy as np
 from problems import Case, FloatArray, explainer, people, strangers
 from reference import TIGHT, nearest
 
-from evenhand import ConvexSet, Region
 from evenhand.costs import as_cost
 from evenhand.projection import Problem, solver
+from evenhand.sets import ConvexSet, Region
 
 LABEL = 0  # position of the label whose piece the pair solves use
 

@@ -18,8 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import shuffle
 
-from evenhand import GLVQ, Closest, Explainer, HighDensity, Plausible, view
+from evenhand import GLVQ, Closest, Explainer, HighDensity, Plausible
 from evenhand.density import ClassDensities
+from evenhand.models import view
 
 FloatArray = npt.NDArray[np.float64]
 

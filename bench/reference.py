@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import numpy.typing as npt
 
-from evenhand import ConvexSet
+from evenhand.sets import ConvexSet
 
 TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 

@@ -14,7 +14,8 @@ import cvxpy as cp
 import numpy as np
 from scipy.optimize import linprog
 
-from evenhand import L1, L2, ConvexSet, Region
+from evenhand import L1, L2
+from evenhand.sets import ConvexSet, Region
 
 Allowed = Callable[[Any], Iterable[Any]]
 ACCURACIES = (1e-10, 1e-9, 1e-8)  # tried in turn

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from evenhand import L1, L2, ConvexSet, Ellipsoid, Region
+from evenhand import L1, L2
+from evenhand.sets import ConvexSet, Ellipsoid, Region
 
 seeds = st.integers(0, 2**32 - 1)
 

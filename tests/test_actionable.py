@@ -20,7 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import GLVQ, L1, L2, Actionable, Closest, Explainer, HighDensity, Plausible, Status, view
+from evenhand import GLVQ, L1, L2, Actionable, Closest, Explainer, HighDensity, Plausible, Status
+from evenhand.models import view
 from oracle import UndecidedError, nearest_of
 
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]

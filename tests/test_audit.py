@@ -25,7 +25,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
-from evenhand import Actionable, Audit, AuditError, Closest, Gaussian, HighDensity, Relative, audit, instability
+from evenhand import Actionable, Closest, Gaussian, HighDensity, Relative, audit, instability
+from evenhand.auditing import Audit, AuditError
 from evenhand.auditing.gates import GATES, Candidate, judge, parse_gate
 from evenhand.auditing.loans import loans
 from evenhand.auditing.result import FILES

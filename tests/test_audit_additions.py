@@ -16,7 +16,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from evenhand import AuditError, audit
+from evenhand import audit
+from evenhand.auditing import AuditError
 from evenhand.auditing.document.json_schema import schema_text
 from evenhand.auditing.first_file import first_file
 from evenhand.auditing.gates import GATES, Candidate, Condition, Evidence, Situation, default_gates, gate, parse_gate

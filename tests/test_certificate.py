@@ -28,13 +28,13 @@ from evenhand import (
     HighDensity,
     Penalized,
     Plausible,
-    Region,
     Steady,
     certify,
     instability,
-    project,
     worst_case,
 )
+from evenhand.projection import project
+from evenhand.sets import Region
 
 DATA = {"wine": (load_wine, 6), "breast cancer": (load_breast_cancer, 5), "digits": (load_digits, 20)}
 MODELS = {

@@ -10,7 +10,8 @@ from scipy.stats import wilcoxon
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from evenhand import Closest, Gaussian, HighDensity, Instability, Plausible, compare, instability
+from evenhand import Closest, Gaussian, HighDensity, Plausible, compare, instability
+from evenhand.stability.instability import Instability
 
 
 @pytest.fixture(scope="module")

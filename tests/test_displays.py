@@ -23,19 +23,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import (
-    Actionable,
-    CertificateDisplay,
-    Closest,
-    ComparisonDisplay,
-    CounterfactualDisplay,
-    Gaussian,
-    InstabilityDisplay,
-    certify,
-    compare,
-    instability,
-)
-from evenhand.displays import WORDS
+from evenhand import Actionable, Closest, Gaussian, certify, compare, instability
+from evenhand.displays import WORDS, CertificateDisplay, ComparisonDisplay, CounterfactualDisplay, InstabilityDisplay
 
 X, y = load_iris(return_X_y=True)
 SOME = X[::7]

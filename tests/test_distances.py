@@ -10,8 +10,10 @@ from scipy.spatial import distance
 from scipy.stats import median_abs_deviation
 from sklearn.datasets import load_breast_cancer, load_wine
 
-from evenhand import L1, L2, ConvexSet, Region, project
+from evenhand import L1, L2
 from evenhand.costs import as_cost, as_distance
+from evenhand.projection import project
+from evenhand.sets import ConvexSet, Region
 from strategies import costs, seeds, units_of
 
 

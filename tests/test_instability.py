@@ -18,7 +18,6 @@ from evenhand import (
     External,
     Gaussian,
     HighDensity,
-    Instability,
     Mask,
     Neighbor,
     Plausible,
@@ -28,6 +27,7 @@ from evenhand import (
     instability,
 )
 from evenhand.perturbations import learned
+from evenhand.stability.instability import Instability
 
 COLUMNS = [
     "person",

@@ -26,22 +26,11 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from evenhand import (
-    GLVQ,
-    GMLVQ,
-    L1,
-    L2,
-    Closest,
-    Explainer,
-    Explanations,
-    HighDensity,
-    Plausible,
-    Region,
-    Status,
-    project,
-    view,
-)
+from evenhand import GLVQ, GMLVQ, L1, L2, Closest, Explainer, Explanations, HighDensity, Plausible, Status
 from evenhand.density import ClassDensities
+from evenhand.models import view
+from evenhand.projection import project
+from evenhand.sets import Region
 from oracle import UndecidedError, nearest_of
 
 

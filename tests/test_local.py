@@ -25,10 +25,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import mixed_tables
 from evenhand import (
     Actionable,
-    Categorical,
     Closest,
     Column,
-    Count,
     External,
     IfChanges,
     Mixed,
@@ -40,6 +38,7 @@ from evenhand import (
     compare,
     instability,
 )
+from evenhand.perturbations import Categorical, Count
 
 LEVELS = [*mixed_tables.NAMES, *mixed_tables.RANKS]
 

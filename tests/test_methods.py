@@ -23,19 +23,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import (
-    GLVQ,
-    GMLVQ,
-    L1,
-    L2,
-    Actionable,
-    Closest,
-    Explanations,
-    HighDensity,
-    Plausible,
-    Status,
-    view,
-)
+from evenhand import GLVQ, GMLVQ, L1, L2, Actionable, Closest, Explanations, HighDensity, Plausible, Status
+from evenhand.models import view
 from oracle import nearest_of
 
 DENSITY = HighDensity(components=[1])

@@ -55,10 +55,9 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from skops import io as skops_io
 
-from evenhand import view
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.model_files import TRUSTED, OnnxModel, load_model
-from evenhand.models import GLVQ, GMLVQ, blackbox
+from evenhand.models import GLVQ, GMLVQ, blackbox, view
 
 X, y = load_iris(return_X_y=True)
 WORDS = np.array(["no", "maybe", "yes"])[y]

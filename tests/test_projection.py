@@ -9,11 +9,12 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from evenhand import L1, L2, ConvexSet, Ellipsoid, Projection, Region, Status, project
+from evenhand import L1, L2, Status
 from evenhand.costs import as_cost
-from evenhand.projection import Problem, solver
+from evenhand.projection import Problem, Projection, project, solver
 from evenhand.projection.norms.repair import by_library, instance
 from evenhand.projection.norms.simplex import INFEASIBLE, OPTIMAL
+from evenhand.sets import ConvexSet, Ellipsoid, Region
 from evenhand.table.limits import Limits
 from oracle import UndecidedError, exact_l1, nearest, nearest_of, shortest
 from strategies import Case, cases, costs, seeds, tied_cases, units_of

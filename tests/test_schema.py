@@ -13,7 +13,6 @@ from sklearn.preprocessing import OneHotEncoder
 import mixed_tables
 from evenhand import (
     Actionable,
-    Categorical,
     Closest,
     Column,
     Gaussian,
@@ -30,6 +29,7 @@ from evenhand import (
     instability,
 )
 from evenhand.models import view_of
+from evenhand.perturbations import Categorical
 
 
 @pytest.fixture(scope="module", params=[2, 3])

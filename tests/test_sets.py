@@ -7,7 +7,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from evenhand import L1, L2, Affine, ConvexSet, Ellipsoid, Region
+from evenhand import L1, L2
+from evenhand.sets import Affine, ConvexSet, Ellipsoid, Region
 from strategies import costs, pieces, seeds, units_of
 
 ROUNDING = 1e-9

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import GLVQ, L1, L2, Actionable, Closest, Gaussian, HighDensity, Relative, Steady, instability, project
+from evenhand import GLVQ, L1, L2, Actionable, Closest, Gaussian, HighDensity, Relative, Steady, instability
+from evenhand.projection import project
 from evenhand.sets import Region
 
 DATA = {"wine": (load_wine, 6), "breast cancer": (load_breast_cancer, 5), "digits": (load_digits, 20)}

@@ -16,21 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import (
-    L1,
-    L2,
-    Closest,
-    ConvexSet,
-    Ellipsoid,
-    Explainer,
-    HighDensity,
-    Plausible,
-    Region,
-    Status,
-    project,
-    theory,
-    view,
-)
+from evenhand import L1, L2, Closest, Explainer, HighDensity, Plausible, Status, theory
+from evenhand.models import view
+from evenhand.projection import project
+from evenhand.sets import ConvexSet, Ellipsoid, Region
 
 DRAWS = 60_000
 SURE = 4.5  # standard errors: one false alarm in 150,000

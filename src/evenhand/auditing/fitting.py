@@ -168,7 +168,7 @@ def _fitted(
         raise AuditError(
             "None of the perturbations changes anything in this table: name another one. " + " ".join(more)
         )
-    unit = "MAD" if options.cost in ("l1", "l2") else "units of the cost"
+    unit = "SD" if options.cost in ("l1", "l2") else "units of the cost"
     return Setup(view, explainers, free, distance, noises, described, unavailable, exact, unit, notes)
 
 

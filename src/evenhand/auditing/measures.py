@@ -15,7 +15,6 @@ from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.prepare import Prepared, Report
 from evenhand.auditing.sources import rows_of
 from evenhand.auditing.tasks import Packed, Varied, certify_part, measure_part, run_all, vary_part
-from evenhand.explaining.exact import ExactExplainer
 from evenhand.stability.instability import PILOT, Instability
 from evenhand.types import FloatArray
 
@@ -166,7 +165,7 @@ def _certified(
         if not explainer.quick:
             reasons[method] = "The method searches and does not solve exactly, so nothing can be proven of it."
             continue
-        if not isinstance(explainer, ExactExplainer):
+        if not explainer.certifiable:
             reasons[method] = "Certificates are for tables of numbers: for levels and steps nothing is proven yet."
             continue
         calls = (

@@ -73,6 +73,16 @@ class ExactExplainer(Explainer):
             self._projectors[k, margin] = solver(problem)
         return self._projectors[k, margin]
 
+    @property
+    def certifiable(self) -> bool:
+        """Whether the solver projects onto convex pieces in a norm, which is what theorems are about."""
+        for k in range(len(self.view.classes)):
+            try:
+                return self.projector(k).convex
+            except ValueError:  # a class without a density is no target
+                continue
+        return False
+
     def free_projector(self, k: int) -> Projector:
         """Projector onto all that the model gives the k-th label, whatever may change."""
         if self.whole and not self.limits.any:

@@ -59,6 +59,11 @@ class Explainer(ABC):
     threads: ClassVar[bool] = True
     quick: ClassVar[bool] = True
 
+    @property
+    def certifiable(self) -> bool:
+        """Whether anything can be proven about what similar people are told: :func:`certify` does it."""
+        return False
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.view.model).__name__}, {self.cost!r})"
 

@@ -21,7 +21,7 @@ class Closest:
     ----------
     cost : str, L1, L2 or Gower
         The cost of a change.  "l1", "l2" and others that are known by their names are in the units of the schema: for
-        a DataFrame one over each column's median absolute deviation, for an array 1.  ``L1()`` is as it is given.
+        a DataFrame one over each column's standard deviation, for an array 1.  ``L1()`` is as it is given.
     margin : float
         Distance to keep from the decision boundary, in units of the cost.  With 0 the answer
         keeps only the distance that rounding needs for ``predict`` to agree.  Each piece of the region

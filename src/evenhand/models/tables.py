@@ -55,9 +55,9 @@ def needs_numbers(what: str, seen: View) -> TypeError:
     name, column = next(iter(limited or columns))
     has = "has levels" if not column.is_number else "moves in steps" if column.step else "has bounds or gaps"
     return TypeError(
-        f"{what} needs a table of numbers that may take any value; {name!r} {has}. If all columns may, pass "
-        "schema=Schema.numbers(X) to the method; otherwise measure with instability() or worst_case(), and explain "
-        "with Closest or Plausible."
+        f"{what} needs a table of numbers that may take any value, without levels and steps; {name!r} {has}. If all "
+        "columns may, pass schema=Schema.numbers(X) to the method; otherwise measure with instability() or "
+        "worst_case(), and explain with Closest or Plausible."
     )
 
 

@@ -47,7 +47,8 @@ def project(
 
     Examples
     --------
-    >>> from evenhand import ConvexSet, Region, project
+    >>> from evenhand.projection import project
+    >>> from evenhand.sets import ConvexSet, Region
     >>> corner = Region([ConvexSet(2, lower=[1.0, 2.0])])
     >>> project([[0.0, 0.0], [3.0, 3.0]], corner).cost
     array([3., 0.])

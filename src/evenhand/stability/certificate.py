@@ -191,7 +191,7 @@ def certify(
             f"{type(explainer).__name__}: of what it does not solve exactly nothing can be proven. "
             "Measure it with instability() or worst_case()."
         )
-    if not explainer.projector(0).convex:
+    if not explainer.certifiable:
         raise needs_numbers("certify", explainer.view)
     if np.isin(explainer.limits.directions, (UP, DOWN)).any():
         raise ValueError(

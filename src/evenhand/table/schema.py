@@ -33,7 +33,7 @@ class Schema:
     >>> people = pd.DataFrame({"income": [1200.0, 900.0, 1500.0], "purpose": ["car", "house", "car"]})
     >>> schema = Schema.infer(people)
     >>> schema["purpose"].levels, schema["income"].weight
-    (('car', 'house'), 0.0033333333333333335)
+    (('car', 'house'), 0.004082482904638631)
     >>> schema.encode(people).tolist()
     [[1200.0, 0.0], [900.0, 1.0], [1500.0, 0.0]]
     """
@@ -54,8 +54,7 @@ class Schema:
 
         Flags, integers with the two values 0 and 1, strings and categories become levels; other integers count in ones,
         and do not become negative if none is, also where some are missing; other floats are continuous. The weight of a
-        number is one over its median absolute deviation (or its standard deviation, if more than half of the values are
-        the same).
+        number is one over its standard deviation, the unit of perturbations as well.
 
         Parameters
         ----------
@@ -266,7 +265,6 @@ def _inferred_number(values: pd.Series[Any]) -> Column:
 
 
 def _weight(numbers: FloatArray) -> float:
-    if not len(numbers):
-        return 1.0
-    spread = float(np.median(np.abs(numbers - np.median(numbers)))) or float(numbers.std())
-    return 1.0 / spread if spread > 0 else 1.0
+    """One over the standard deviation; 1 for a column that is constant but for rounding."""
+    spread = float(numbers.std()) if len(numbers) else 0.0
+    return 1.0 / spread if spread > 1e-12 * float(np.abs(numbers).max(initial=0.0)) else 1.0
