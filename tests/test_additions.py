@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -19,24 +20,29 @@ import pandas as pd
 import pytest
 import skops.io
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from evenhand import Actionable, AuditError, Closest, Gaussian, HighDensity, Plausible, audit, instability
+from evenhand import Actionable, AuditError, Closest, Gaussian, HighDensity, Plausible, audit, certify, instability
 from evenhand.auditing.audit_file import parse_audit
 from evenhand.auditing.fitting import _method
+from evenhand.auditing.gates import GATES
+from evenhand.auditing.model_files import FORMATS
 from evenhand.auditing.options import Options
 from evenhand.cli.app import app
-from evenhand.costs import COSTS, L2
+from evenhand.costs import COSTS, L1, L2
 from evenhand.methods import METHODS
 from evenhand.models import view
 from evenhand.models.base import supported
 from evenhand.perturbations import PERTURBATIONS
+from evenhand.projection import Problem, solver
 from evenhand.projection.solver import SOLVERS
 from evenhand.study import StudyError, combined, read_study, run_study
 from evenhand.study.modules import import_modules
 from evenhand.study.spec import parse_study
+from evenhand.table.layout import Layout
 from evenhand.table.schema import Schema
 
 MODEL = '''
@@ -173,6 +179,9 @@ class OutsideProjector(Projector):
         found, bound = np.where(reached, cost, np.nan), np.where(reached, cost, np.inf)
         status = judged(np.where(reached, cost, np.inf), bound, np.zeros(len(X), dtype=bool))
         return Projection(points, found, bound, np.where(reached, 0, -1), status)
+
+    def pieces(self, X):
+        yield 0, self  # the region is not taken apart
 '''
 
 METHOD = '''
@@ -291,7 +300,7 @@ cost = ["l1", "first_is_dear"]
 def _registries() -> Iterator[None]:
     """What a test adds is gone after it."""
     (kinds,) = gc.get_referents(view.registry)  # models cannot be taken back by any function
-    registries = [METHODS, COSTS, PERTURBATIONS, kinds]
+    registries = [METHODS, COSTS, PERTURBATIONS, GATES, FORMATS, kinds]
     before, solvers = [dict(registry) for registry in registries], list(SOLVERS)
     by_value = set(cloudpickle.list_registry_pickle_by_value())
     yield
@@ -405,6 +414,10 @@ class TestSolver:
         explainer = Closest().fit(near, X)
         found = instability(explainer, X, Gaussian(0.01), draws=3, on_flip="skip", random_state=0)
         assert found.table["distance"].notna().any()
+
+    def test_nothing_is_certified(self, near: Any, people: pd.DataFrame) -> None:
+        with pytest.raises(TypeError, match=r"certify needs .*measure with instability\(\)"):
+            certify(Closest().fit(near), people.to_numpy())
 
     @pytest.mark.parametrize(
         ("options", "text"),
@@ -575,3 +588,43 @@ class TestInPython:
         steady = _method("steady", "first_is_dear", schema, None, Options(cost="first_is_dear"))
         assert isinstance(steady.cost, L2)
         np.testing.assert_allclose(steady.cost.weights, [100.0, 1.0])
+
+
+class TestContributing:
+    """The examples of CONTRIBUTING.md, each as the one file that it is."""
+
+    @pytest.fixture
+    def examples(self, tmp_path: Path) -> list[Any]:
+        text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+        for i, block in enumerate(blocks):
+            (tmp_path / f"example{i}.py").write_text(block, encoding="utf-8")
+        return [load(tmp_path, f"example{i}") for i in range(len(blocks))]
+
+    def test_are_found_where_it_says(
+        self, examples: list[Any], linear: LogisticRegression, people: pd.DataFrame
+    ) -> None:
+        assert len(examples) == 7
+        assert "boast" in PERTURBATIONS
+        assert "dear_rate" in GATES
+        assert ".weights" in FORMATS
+        X = people.abs().to_numpy()
+        counts = MultinomialNB().fit(X, X[:, 0] > X[:, 1])
+        assert Closest().fit(counts).explain(X).valid.all()
+        gates = QUICK | {"gates": ["dear_rate(99) <= 0.5"]}
+        noise = {"talk": PERTURBATIONS["boast"]()}
+        found = audit(linear, people, methods=["roomy"], cost="first_is_dear", perturbations=noise, **gates)
+        assert found.content["gates"][0]["result"] == "pass"
+
+    def test_solver(self, examples: list[Any], people: pd.DataFrame) -> None:
+        X = people.to_numpy()
+        region = examples[1].Outside(np.eye(2), -X.mean(axis=0), 2.0)
+        limits = Actionable().over(Schema.numbers(2))
+        found = solver(Problem(region, L1(), limits, Layout.of_numbers(2))).project(X)
+        assert set(found.status) == {"optimal"}
+        assert region.contains(found.points).all()
+        inside = ~region.contains(X)
+        angle = np.linspace(0.0, 2 * np.pi, 100_001)
+        circle = X.mean(axis=0) + 2.0 * np.column_stack([np.cos(angle), np.sin(angle)])
+        nearest = np.array([np.abs(circle - x).sum(axis=1).min() for x in X])
+        np.testing.assert_allclose(found.cost, np.where(inside, nearest, 0.0), atol=1e-4)
