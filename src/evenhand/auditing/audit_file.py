@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import Any
+
+import cloudpickle
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.options import keys_of
 from evenhand.density import HighDensity
-from evenhand.perturbations import Categorical, Count, Gaussian, Mask, Mixed, Relative, Rounding, Uniform
-from evenhand.settings import flag, key, list_of, maybe, number, one_of, read_table, read_toml, text, whole
+from evenhand.perturbations import PERTURBATIONS, Categorical, Mixed, Relative, parameters_of
+from evenhand.perturbations.registry import ROWS
+from evenhand.settings import (
+    Check,
+    check_known,
+    flag,
+    key,
+    list_of,
+    maybe,
+    nearest,
+    number,
+    read_table,
+    read_toml,
+    text,
+    whole,
+)
+from evenhand.study.errors import StudyError
+from evenhand.study.modules import import_modules, read_modules
 from evenhand.table.limits import Actionable
 
-KINDS = ("gaussian", "uniform", "mask", "rounding", "count", "levels")
+KINDS = ("gaussian", "uniform", "mask", "rounding", "count", "levels")  # listed first; others follow as registered
+OF_OTHERS = (Mixed, Relative)  # made of other perturbations, which a file names instead
 
 
 def _table(value: Any) -> str:
@@ -61,16 +82,18 @@ class _Actionable:
     levels: object = key(_table, None)
 
 
-@dataclass(frozen=True)
-class _Perturbation:
-    kind: str = key(one_of(*KINDS))
-    covariance: float = key(number(0), 0.1)
-    radius: float = key(number(0), 0.1)
-    relative: bool = key(flag, True)
-    features: int = key(whole(1), 1)
-    step: float | None = key(maybe(number(0)), None)
-    by: int = key(whole(1), 1)
-    probability: float = key(number(0, 1), 0.05)
+# What evenhand's own perturbations must be told, and are told by an audit that says nothing.
+_VALUES: dict[str, Check] = {
+    "covariance": number(0),
+    "radius": number(0),
+    "relative": flag,
+    "features": whole(1),
+    "step": maybe(number(0)),
+    "by": whole(1),
+    "probability": number(0, 1),
+}
+_DEFAULTS = {"covariance": 0.1, "radius": 0.1, "probability": 0.05}
+_RELATIVE = {"gaussian": True, "uniform": True, "mask": None, "rounding": None, "count": None, "levels": None}
 
 
 @dataclass(frozen=True)
@@ -90,7 +113,10 @@ def read_audit(path: Path) -> Wanted:
 
 
 def parse_audit(content: dict[str, Any], folder: Path, name: str = "the audit") -> Wanted:
-    """Check the content of an audit file."""
+    """Check the content of an audit file, once what it takes from outside is imported."""
+    content = dict(content)
+    check_known(content, (*(f.name for f in fields(AuditFile)), "modules"), name, AuditError)
+    _import(content.pop("modules", []), folder)
     file = read_table(content, AuditFile, name, AuditError)
     options: dict[str, Any] = {f.name: getattr(file, key_name) for key_name, f in keys_of().items()}
     if "draws" in content and "tolerance" in content:
@@ -110,6 +136,19 @@ def parse_audit(content: dict[str, Any], folder: Path, name: str = "the audit") 
             key_name: _perturbation(key_name, table) for key_name, table in _content(file.perturbations).items()
         }
     return Wanted(file.model, folder / file.data, folder / file.out, options, folder)
+
+
+def _import(value: Any, folder: Path) -> None:
+    """Import the modules that a file names, as a study does, so that what they register can be named in it."""
+    try:
+        modules = read_modules(value)
+        import_modules(modules, folder)
+    except StudyError as error:
+        raise AuditError(str(error).replace("folder of the study", "folder of the audit file")) from error.__cause__
+    for module in modules:
+        if module.endswith(".py"):  # workers cannot import it by a name: what it defines is sent whole
+            loaded = sys.modules[f"evenhand_study_{Path(module).stem}"]
+            cloudpickle.register_pickle_by_value(loaded)
 
 
 def _content(table: object) -> dict[str, Any]:
@@ -136,31 +175,64 @@ def _limits(table: _Actionable) -> Actionable:
     return Actionable(table.immutable, table.increase, table.decrease, bounds, levels)
 
 
-USED = {
-    "gaussian": ("covariance", "relative"),
-    "uniform": ("radius", "relative"),
-    "mask": ("features",),
-    "rounding": ("step",),
-    "count": ("by",),
-    "levels": ("probability",),
-}
+def possible_kinds() -> list[str]:
+    """Names of the perturbations that a file can name: all that need neither other ones nor people to be made."""
+
+    def can_be_named(cls: type[Any]) -> bool:
+        return cls not in OF_OTHERS and not any(f.metadata.get("people") for f in fields(cls))
+
+    return [*KINDS, *(name for name, cls in PERTURBATIONS.items() if name not in KINDS and can_be_named(cls))]
 
 
 def _perturbation(name: str, table: Any) -> Any:
-    settings: _Perturbation = read_table(table, _Perturbation, f"perturbations.{name}", AuditError)
-    strange = [key_name for key_name in table if key_name not in ("kind", *USED[settings.kind])]
-    if strange:
-        possible = ", ".join(USED[settings.kind])
+    """The table ``[perturbations.NAME]`` as a perturbation."""
+    where = f"perturbations.{name}"
+    if not isinstance(table, Mapping):
+        raise AuditError(f"{where} must be a table, got {table!r}.")
+    kind = _checked_kind(table, where)
+    cls: type[Any] = Categorical if kind == "levels" else PERTURBATIONS[kind]
+    ours = cls.__module__.startswith("evenhand.")
+    for key_name, check in _VALUES.items() if ours else ():
+        if key_name in table and (problem := check(table[key_name])):
+            raise AuditError(f"{where}.{key_name} must be {problem}; got {table[key_name]!r}.")
+    known = parameters_of(cls)
+    takes_rows = ROWS in getattr(cls, "suits", (ROWS,))
+    relative = _RELATIVE.get(kind, False if takes_rows and "relative" not in known else None)
+    check_known(table, ("kind", *known, *(() if relative is None else ("relative",))), where, AuditError)
+    values = {key_name: _plain(value) for key_name, value in table.items() if key_name in known}
+    if ours:
+        values = {key_name: value for key_name, value in _DEFAULTS.items() if key_name in known} | values
+    missing = [k for k, f in known.items() if k not in values and f.default is f.default_factory is MISSING]
+    if missing:
+        raise AuditError(f"{where} has no {missing[0]!r}, which {kind!r} needs.")
+    if relative is not None:
+        relative = table.get("relative", relative)
+        if problem := flag(relative):
+            raise AuditError(f"{where}.relative must be {problem}; got {relative!r}.")
+    # Bounds are in the units of the table, and noise that is relative is not.
+    outer = {"bounds": values.pop("bounds")} if relative and "bounds" in values else {}
+    try:
+        made = cls(**{known[key_name].name: value for key_name, value in values.items()})
+        made = Relative(made, **outer) if relative else made
+    except (TypeError, ValueError) as error:
+        raise AuditError(f"{where}: {error}") from None
+    # One that does not take whole rows goes column by column; an audit does so with rounding by itself.
+    return made if takes_rows or kind == "rounding" else Mixed({}, made)
+
+
+def _checked_kind(table: Mapping[str, Any], where: str) -> str:
+    possible = possible_kinds()
+    if "kind" not in table:
+        raise AuditError(f"{where} has no 'kind'; it must be one of {', '.join(possible)}.")
+    kind = table["kind"]
+    if not isinstance(kind, str) or kind not in possible:
         raise AuditError(
-            f"perturbations.{name}: {strange[0]!r} means nothing to kind {settings.kind!r}; {possible} does."
+            f"{where}.kind must be one of {', '.join(possible)}; got {kind!r}.{nearest(str(kind), possible)} "
+            'A Python file can register others, if the audit file names it: modules = ["my_perturbations.py"].'
         )
-    if settings.kind == "rounding":
-        return Rounding(settings.step)
-    if settings.kind == "count":
-        return Count(settings.by)
-    if settings.kind == "levels":
-        return Mixed({}, Categorical(settings.probability))
-    noise: Any = Mask(settings.features) if settings.kind == "mask" else Gaussian(settings.covariance)
-    if settings.kind == "uniform":
-        noise = Uniform(settings.radius)
-    return Relative(noise) if settings.relative and settings.kind != "mask" else noise
+    return kind
+
+
+def _plain(value: Any) -> Any:
+    """Lists as tuples: what a perturbation is told does not change."""
+    return tuple(map(_plain, value)) if isinstance(value, list) else value

@@ -14,9 +14,7 @@ from evenhand.auditing.model_view import last_step
 from evenhand.auditing.options import Options
 from evenhand.costs import L1, L2, Distance, cost_for
 from evenhand.explaining.explainer import Explainer
-from evenhand.methods import Closest, Plausible
-from evenhand.methods.penalized import Penalized
-from evenhand.methods.steady import Steady
+from evenhand.methods import METHODS
 from evenhand.models import View
 from evenhand.perturbations import Count, Mixed, Perturbation, Rounding, learned
 from evenhand.settings import nearest
@@ -26,6 +24,8 @@ from evenhand.types import FloatArray
 
 FITTED_ON = 5000  # people from whom densities are learned
 TRIED = 200  # people on whom a perturbation is tried
+NEED_REGIONS = ("closest", "plausible", "steady")  # methods that cannot explain a model that can only be asked
+SET_BY_AUDITS = {"penalized": {"optimizer": "descent"}}  # fields of methods that have another default in audits
 
 
 @dataclass
@@ -134,7 +134,7 @@ def _fitted(
     methods = options.named_methods()
     if not exact:
         names = ", ".join(methods)
-        methods = {name: one for name, one in methods.items() if not isinstance(one, str) or one == "penalized"}
+        methods = {name: one for name, one in methods.items() if not (isinstance(one, str) and one in NEED_REGIONS)}
         methods = methods or {"penalized": "penalized"}
         notes.append(
             f"{last_step(model)} has no decision region, so it is searched by a local method, of which nothing is "
@@ -205,15 +205,29 @@ def _distance(view: View, options: Options) -> Any:
 
 
 def _method(name: str, cost: Any, schema: Schema | None, actionable: Actionable | None, options: Options) -> Any:
-    if name == "closest":
-        return Closest(cost=cost, actionable=actionable, schema=schema)
-    if name == "plausible":
-        return Plausible(density=options.density, cost=cost, actionable=actionable, schema=schema)
-    if name == "penalized":
-        return Penalized(cost=cost, actionable=actionable, optimizer="descent", schema=schema)
-    # Only an l2 cost lets nobody's explanation move further than they do.
-    own = L2(weights=np.asarray(cost.weights) ** 2) if isinstance(cost, L1) and cost.weights is not None else cost
-    return Steady(cost=own if isinstance(own, L2) else "l2", actionable=actionable, schema=schema)
+    """A method by its name, told as much as it has fields for."""
+    kind = METHODS[name]
+    takes = {f.name: f for f in fields(kind) if f.init}
+    if actionable is not None and "actionable" not in takes:
+        raise AuditError(
+            f"The method {name!r} cannot be told what people can change: {kind.__name__} has no field 'actionable'. "
+            "Add one, or leave [actionable] out."
+        )
+    told = {"cost": cost, "schema": schema, "actionable": actionable} | SET_BY_AUDITS.get(name, {})
+    if getattr(kind, "l2_only", False):
+        told["cost"] = _euclidean(cost, schema)
+    if "density" in takes and takes["density"].default is not None:  # one that the method cannot do without
+        told["density"] = options.density
+    return kind(**{field_name: value for field_name, value in told.items() if field_name in takes})
+
+
+def _euclidean(cost: Any, schema: Schema | None) -> Any:
+    """The l2 cost of the same units: only that lets nobody's explanation move further than they do."""
+    if isinstance(cost, str) and cost not in ("l1", "l2") and schema is not None:
+        cost = cost_for(cost, schema, schema.names)
+    if isinstance(cost, L1) and cost.weights is not None:
+        return L2(weights=np.asarray(cost.weights) ** 2)
+    return cost if isinstance(cost, L2) else "l2"
 
 
 def _perturbations(options: Options, view: View, codes: FloatArray) -> tuple[dict[str, Perturbation], list[str]]:

@@ -11,13 +11,16 @@ import pandas as pd
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.gates import Condition, parse_gate
-from evenhand.costs import L1, L2
+from evenhand.costs import COSTS, L1, L2
 from evenhand.density import HighDensity
+from evenhand.methods import METHODS
 from evenhand.perturbations import Gaussian, Relative, Rounding
 from evenhand.settings import Check, flag, list_of, maybe, nearest, number, one_of, text, whole
+from evenhand.study.methods import known_in
 from evenhand.table.limits import Actionable
 
-METHODS = ("closest", "plausible", "steady", "penalized")
+__all__ = ["METHODS", "Options", "keys_of", "option"]
+USUAL = ("closest", "plausible", "steady")  # methods of an audit that names none
 
 
 def _at_least(least: int) -> Check:
@@ -41,8 +44,11 @@ def _some_people(value: Any) -> str:
 
 
 def _cost(value: Any) -> str:
-    good = value in ("l1", "l2") or isinstance(value, L1 | L2)
-    return "" if good else '"l1" or "l2", in units of each column, or L1(...) or L2(...);'
+    if isinstance(value, L1 | L2) or (isinstance(value, str) and value in COSTS):
+        return ""
+    hint = nearest(value, COSTS) if isinstance(value, str) else ""
+    *names, last = (f'"{name}"' for name in COSTS)
+    return f"{', '.join(names)} or {last}, in units of each column, or L1(...) or L2(...);{hint}"
 
 
 def _flip(value: Any) -> str:
@@ -97,10 +103,8 @@ class Options:
         (), file=list_of(text, empty=True), many=True
     )
     target: object = option(None, file=_label)
-    cost: str | L1 | L2 = option("l1", check=_cost, file=one_of("l1", "l2"))  # noqa: RUF009 - a field
-    methods: str | Sequence[str] | Mapping[str, Any] = option(
-        ("closest", "plausible", "steady"), file=list_of(one_of(*METHODS)), many=True
-    )
+    cost: str | L1 | L2 = option("l1", check=_cost, file=known_in(COSTS))  # noqa: RUF009 - a field
+    methods: str | Sequence[str] | Mapping[str, Any] = option(USUAL, file=list_of(known_in(METHODS, USUAL)), many=True)
     density: HighDensity = field(default_factory=lambda: HighDensity(components=[1, 2, 3]))
     actionable: Actionable | None = None
     perturbations: Any = None
@@ -140,13 +144,14 @@ class Options:
         if isinstance(methods, str):
             methods = (methods,)
         named = dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
+        known = list(dict.fromkeys((*USUAL, *METHODS)))
         if not named:
-            raise AuditError(f"methods is empty: name the one in use first; possible are {', '.join(METHODS)}.")
+            raise AuditError(f"methods is empty: name the one in use first; possible are {', '.join(known)}.")
         for name, method in named.items():
             if isinstance(method, str):
                 if method not in METHODS:
                     raise AuditError(
-                        f"There is no method {method!r}.{nearest(method, METHODS)} Possible are {', '.join(METHODS)}."
+                        f"There is no method {method!r}.{nearest(method, known)} Possible are {', '.join(known)}."
                     )
             elif not callable(getattr(method, "fit", None)):
                 raise AuditError(

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from evenhand.density import ClassDensities
 from evenhand.explaining.explainer import Explainer
 from evenhand.methods import METHODS
-from evenhand.settings import key, list_of, named_in, number, whole
+from evenhand.settings import Check, key, list_of, nearest, number, whole
+
+
+def known_in(registry: Mapping[str, Any], first: Sequence[str] = ()) -> Check:
+    """A name in a registry, looked up when a file is read, so that what was added in between counts.
+
+    A check says what is possible, with the nearest name if there is one; those in `first` are listed first.
+    """
+
+    def check(value: Any) -> str:
+        if isinstance(value, str) and value in registry:
+            return ""
+        known = list(dict.fromkeys((*first, *registry)))
+        hint = nearest(value, known) if isinstance(value, str) else ""
+        return "one of " + ", ".join(known) + (f" ({hint.strip()})" if hint else "")
+
+    return check
 
 
 @dataclass(frozen=True)
@@ -16,9 +33,10 @@ class MethodSpec:
     """How it is explained."""
 
     name: str
-    kind: str = key(named_in(METHODS))
+    kind: str = key(known_in(METHODS))
     components: tuple[int, ...] = key(list_of(whole(1)), (1, 2, 3, 4, 5, 6, 7, 8, 9))
     quantile: float = key(number(0, 1), 0.5)
+    content: str = ""  # hash of a user's own files, not a key: another content is another method, for checkpoints
 
     @property
     def needs_density(self) -> bool:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from evenhand.costs import COSTS
+from evenhand.methods import METHODS
 from evenhand.settings import check_known, key, list_of, maybe, number, one_of, read_table, read_toml, text, whole
 from evenhand.study.errors import StudyError
-from evenhand.study.methods import MethodSpec
+from evenhand.study.methods import MethodSpec, known_in
 from evenhand.study.models import ModelSpec
 from evenhand.study.modules import import_modules, read_modules
-from evenhand.study.perturbations import PerturbationSpec, read_perturbation
+from evenhand.study.perturbations import PerturbationSpec, _content, read_perturbation
 
 BUNDLED = ("wine", "breast_cancer", "digits", "iris")
 
@@ -43,7 +45,7 @@ class ExperimentSpec:
     methods: tuple[str, ...] = key(list_of(text))
     perturbations: tuple[str, ...] = key(list_of(text))
     scale: tuple[str, ...] = key(list_of(one_of("raw", "standardised")), ("raw",))
-    cost: tuple[str, ...] = key(list_of(one_of("l1", "l2")), ("l1",))
+    cost: tuple[str, ...] = key(list_of(known_in(COSTS)), ("l1",))
     on_flip: tuple[str, ...] = key(list_of(one_of("swap", "keep", "skip")), ("swap",))
     distance: str = key(one_of("l1", "l2"), "l1")
     target: str = key(one_of("random", "cheapest"), "random")
@@ -77,7 +79,7 @@ def _read_model(table: Any, name: str) -> ModelSpec:
 
 
 def _read_method(table: Any, name: str) -> MethodSpec:
-    spec: MethodSpec = read_table(table, MethodSpec, f"methods.{name}", StudyError, name=name)
+    spec: MethodSpec = read_table(table, MethodSpec, f"methods.{name}", StudyError, name=name, content="")
     return spec
 
 
@@ -124,6 +126,7 @@ def parse_study(content: Mapping[str, Any], folder: Path) -> Study:
         read_table(table, ExperimentSpec, f"experiments[{i}]", StudyError) for i, table in enumerate(experiments)
     )
     parts["data"] = {name: _with_content(spec, folder) for name, spec in parts["data"].items()}
+    parts["methods"] = {name: _with_files(spec, grid) for name, spec in parts["methods"].items()}
     study = Study(seed, folds, **parts, experiments=grid, folder=folder, modules=modules)
     for experiment in grid:
         _check_experiment(experiment, study)
@@ -147,6 +150,13 @@ def _with_content(spec: DataSpec, folder: Path) -> DataSpec:
     return replace(spec, content=hashlib.sha256((folder / spec.source).read_bytes()).hexdigest())
 
 
+def _with_files(spec: MethodSpec, grid: tuple[ExperimentSpec, ...]) -> MethodSpec:
+    """The method with the hashes of the files that it and its costs come from, if they are a user's own."""
+    costs = sorted({cost for experiment in grid if spec.name in experiment.methods for cost in experiment.cost})
+    parts: list[Any] = [METHODS[spec.kind], *(COSTS[cost] for cost in costs)]
+    return replace(spec, content="".join(dict.fromkeys(_content(part) for part in parts)))
+
+
 def _check_experiment(spec: ExperimentSpec, study: Study) -> None:
     where = f"experiment {spec.name!r}"
     for part in _PARTS:
@@ -155,7 +165,7 @@ def _check_experiment(spec: ExperimentSpec, study: Study) -> None:
             if name not in known:
                 raise StudyError(f"{where}.{part}: there is no {name!r}; there are {', '.join(known)}.")
     only_l2 = [name for name in spec.methods if study.methods[name].l2_only]
-    if only_l2 and "l1" in spec.cost:
+    if only_l2 and set(spec.cost) != {"l2"}:
         raise StudyError(
             f'{where}: the method {only_l2[0]!r} needs cost = "l2", because projections in l1 have no guarantee; '
             f"got cost = {list(spec.cost)}. Put it into an experiment of its own."
