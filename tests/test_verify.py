@@ -254,3 +254,14 @@ def test_only_unions_of_convex_sets_and_sums_can_be_verified() -> None:
     stepped = replace(problem, cost=L2(), limits=replace(problem.limits, step=np.ones(2)))
     with pytest.raises(TypeError, match="sums over columns"):
         found.verify(stepped, X)
+
+
+def test_a_person_at_the_origin_has_no_size_and_is_not_out_of_reach() -> None:
+    problem, X = Problem.of_numbers(Region((ConvexSet(2, lower=np.array([1.0, 1.0])),)), L1()), np.zeros((1, 2))
+    nothing = np.full(1, np.nan)
+    claimed = Projection(
+        np.full((1, 2), np.nan), nothing, np.array([np.inf]), np.zeros(1, int), np.array(["unreachable"])
+    )
+    checked = claimed.verify(problem, X)
+    assert checked.refuted.all()
+    assert not checked.confirmed.any()

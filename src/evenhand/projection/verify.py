@@ -161,12 +161,13 @@ def _bound(
     pieces = problem.region.pieces
     distance = np.array([_to_box(problem, piece, x) for piece in pieces])
     bound, refuted = np.inf, False
-    unit = target if np.isfinite(target) else max(size, 1e-9)
+    unit = target if np.isfinite(target) else size or 1.0
     for k in np.argsort(distance, kind="stable"):
         if distance[k] >= bound:
             break
         opinion = ask(problem, pieces[k], x, start, unit)
-        proven = opinion.bound if opinion.bound < FAR * max(size, unit if np.isfinite(target) else 0.0) else np.inf
+        out_of_reach = opinion.point is None and opinion.bound >= FAR * max(size, unit)
+        proven = np.inf if out_of_reach else opinion.bound
         bound = min(bound, max(proven, float(distance[k])))
         refuted |= opinion.point is not None and _below(problem, x, opinion.point, target, tol, size)
     return bound, refuted
