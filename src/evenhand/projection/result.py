@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenhand.status import ACCURATE, Status, statuses
 from evenhand.types import BoolArray, FloatArray, IntArray, StatusArray
+
+if TYPE_CHECKING:
+    from evenhand.projection.problem import Problem
+    from evenhand.projection.verify import Verification
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,46 @@ class Projection:
         gap = np.full(len(self.cost), np.nan)
         gap[reached] = np.maximum(self.cost[reached] - self.bound[reached], 0.0)
         return gap
+
+    def verify(self, problem: Problem, X: FloatArray, *, tol: float = 1e-6) -> Verification:
+        """Check every row from outside of the kernels: its point, its cost and its bound.
+
+        It is slow, a program or more per person and piece: meant for samples.
+
+        Parameters
+        ----------
+        problem : Problem
+            What was solved, over a :class:`Region`.
+        X : array of shape (n, n_columns)
+            The people who were projected, in the same order and without a cutoff.
+        tol : float
+            How much a claimed bound may be above the one from outside, relative to itself.
+
+        Returns
+        -------
+        Verification
+            For numbers without steps the bound is what Clarabel's dual vector proves, its residual accounted for; with
+            steps, levels or rules it is the one of HiGHS, up to its tolerances.  Where a curved part meets steps or
+            levels it may be loose: then a row that is right may stay unconfirmed, but it is not refuted.  Rows that
+            are "failed" or "invalid" claim nothing, and nothing is asked about them.
+
+        Examples
+        --------
+        >>> from dataclasses import replace
+        >>> from evenhand import ConvexSet, Region, project
+        >>> from evenhand.costs import L1
+        >>> from evenhand.projection import Problem
+        >>> corner = Region([ConvexSet(2, lower=[1.0, 2.0])])
+        >>> people = np.array([[0.0, 0.0], [3.0, 3.0]])
+        >>> problem, found = Problem.of_numbers(corner, L1()), project(people, corner)
+        >>> found.verify(problem, people).ok
+        array([ True,  True])
+        >>> replace(found, cost=0.9 * found.cost).verify(problem, people).priced
+        array([False,  True])
+        """
+        from evenhand.projection.verify import Claim, verify  # as few users need it
+
+        return verify(Claim(self.points, self.cost, self.bound, self.status), problem, X, tol)
 
 
 def judged(cost: FloatArray, bound: FloatArray, failed: BoolArray, size: FloatArray | None = None) -> StatusArray:
