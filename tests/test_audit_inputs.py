@@ -448,7 +448,7 @@ class TestColumns:
             ({"perturbations": {"x": {"kind": "gaussian", "covariance": 0}}}, ("changes nothing", "'x'")),
             pytest.param(
                 {"perturbations": {"x": {"kind": "mask", "features": 9}}},
-                ("x", "9", "3"),
+                ("x", "9 features"),
             ),
         ],
     )

@@ -76,12 +76,13 @@ class ExactExplainer(Explainer):
     @property
     def certifiable(self) -> bool:
         """Whether the solver projects onto convex pieces in a norm, which is what theorems are about."""
+        convex = []
         for k in range(len(self.view.classes)):
             try:
-                return self.projector(k).convex
+                convex.append(self.projector(k).convex)
             except ValueError:  # a class without a density is no target
                 continue
-        return False
+        return bool(convex) and all(convex)
 
     def free_projector(self, k: int) -> Projector:
         """Projector onto all that the model gives the k-th label, whatever may change."""

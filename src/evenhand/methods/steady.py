@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from evenhand.costs import Cost, as_cost
+from evenhand.costs import Cost
 from evenhand.density import HighDensity
 from evenhand.explaining.exact import GUARD, ExactExplainer
-from evenhand.methods.base import exact_explainer, method
+from evenhand.methods.base import exact_explainer, method, settled
 from evenhand.models import needs_numbers, view_of
 from evenhand.projection import Problem, Projector, solver
 from evenhand.sets import ConvexSet, Region
@@ -96,13 +96,14 @@ class Steady:
         """Choose the pieces on training data `X` (n, n_features); `y` are its labels, for the density."""
         if X is None:
             raise ValueError("Steady needs training data to know which piece is cheap for people: fit(model, X, y).")
-        if as_cost(self.cost).order != 2:
-            raise ValueError(
-                'Steady needs an l2 cost ("l2" or L2(...)): projections in l1 can move further than people.'
-            )
         seen = view_of(model, X, self.schema)
         if not seen.reader.plain:
             raise needs_numbers("Steady", seen)
+        _, cost, _ = settled(seen, X, self.cost, None)
+        if cost.order != 2:
+            raise ValueError(
+                'Steady needs an l2 cost ("l2" or L2(...)): projections in l1 can move further than people.'
+            )
         plain = exact_explainer(self, model, X, y, self.density)
         seen, whole = plain.view, plain.region
         if np.isin(plain.limits.directions, (UP, DOWN)).any():

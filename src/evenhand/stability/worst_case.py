@@ -350,7 +350,11 @@ def _result(
     goal = np.array([some[0] if label is None else label for label in goal]) if some else goal
     moved = explainer.explain(view.reader.write(perturbed, given), goal if some else None, n_jobs=n_jobs)
     bound = np.full(n, np.nan)
-    provable = isinstance(explainer, ExactExplainer) and np.isin(explainer.limits.directions, (FIXED, FREE)).all()
+    provable = (
+        isinstance(explainer, ExactExplainer)
+        and explainer.certifiable
+        and np.isin(explainer.limits.directions, (FIXED, FREE)).all()
+    )
     if provable and len(rows):
         certificates = certify(explainer, X[rows], original.target[rows], n_jobs=n_jobs)
         bound[rows] = certificates.bound(radius[rows], on_flip)
