@@ -25,7 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from evenhand import Actionable, AuditError, Closest, Gaussian, HighDensity, Plausible, audit, certify, instability
+from evenhand import Actionable, Closest, Gaussian, HighDensity, Plausible, audit, certify, instability
+from evenhand.auditing import AuditError
 from evenhand.auditing.audit_file import parse_audit
 from evenhand.auditing.fitting import _method
 from evenhand.auditing.gates import GATES

@@ -8,7 +8,8 @@ import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 import mixed_tables
 from evenhand import (
@@ -181,3 +182,12 @@ def test_what_is_not_there_for_levels_says_so(loans) -> None:
         instability(closest, X, Mixed({"purpose": Categorical(0.1)}), distance="l2")
     with pytest.raises(ValueError, match="use positions"):
         Closest(actionable=Actionable(levels={"a": ["b"]})).fit(LogisticRegression().fit([[0.0], [1.0]], [0, 1]))
+
+
+def test_a_whole_number_on_the_edge_of_a_bin_is_in_the_bin() -> None:
+    X = pd.DataFrame({"age": np.arange(91)})
+    bins = make_column_transformer((KBinsDiscretizer(3, strategy="uniform", encode="onehot-dense"), ["age"]))
+    model = make_pipeline(bins, DecisionTreeClassifier(random_state=0)).fit(X, np.where(X["age"] >= 30, "yes", "no"))
+    found = Closest(schema=Schema({"age": Column("integer")})).fit(model, X).explain(X.iloc[[20, 70]], ["yes", "no"])
+    assert found.counterfactual["age"].tolist() == [30, 29]
+    assert found.cost.tolist() == [10.0, 41.0]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from evenhand import L1, L2, Actionable, Column, ConvexSet, Ellipsoid, Gower, IfChanges, Region, RisesWith, Schema
+from evenhand import L1, L2, Actionable, Column, Gower, IfChanges, RisesWith, Schema
 from evenhand.projection import Problem, Projection, solver
-from evenhand.sets import Paraboloid
+from evenhand.sets import ConvexSet, Ellipsoid, Paraboloid, Region
 from evenhand.status import Status
 from evenhand.table.layout import Layout
 from strategies import cases, seeds

@@ -78,7 +78,8 @@ class Projection:
         Examples
         --------
         >>> from dataclasses import replace
-        >>> from evenhand import ConvexSet, Region, project
+        >>> from evenhand.projection import project
+        >>> from evenhand.sets import ConvexSet, Region
         >>> from evenhand.costs import L1
         >>> from evenhand.projection import Problem
         >>> corner = Region([ConvexSet(2, lower=[1.0, 2.0])])

@@ -115,9 +115,11 @@ class LevelProjector(Projector):
         low[0], high[-1] = -np.inf, np.inf  # a discretizer takes what is beyond for the outermost bin
         # A bin begins at its lower edge and ends before the next one; a little inside, for the discretizer's rounding.
         inner = np.abs(edges[1:]) * 1e-9 + 1e-12
-        low = np.maximum(low + np.where(np.isfinite(low), inner, 0.0), limits.lower[j])
-        high = np.minimum(high - np.where(np.isfinite(high), inner, 0.0), limits.upper[j])
         step = 0.0 if limits.step is None else limits.step[j]
+        if not step:  # a step that ends on the edge itself is in the bin
+            low = low + np.where(np.isfinite(low), inner, 0.0)
+        low = np.maximum(low, limits.lower[j])
+        high = np.minimum(high - np.where(np.isfinite(high), inner, 0.0), limits.upper[j])
         if step:
             up = x[:, None] + step * np.ceil((low[None] - x[:, None]) / step)
             down = x[:, None] - step * np.ceil((x[:, None] - high[None]) / step)
