@@ -347,3 +347,23 @@ def test_every_rule_counts_also_the_second_on_the_same_columns() -> None:
     found = Penalized(actionable=limits).fit(fitted, X).explain(people, target="good")
     change = (found.counterfactual[["expenses", "income"]] - people[["expenses", "income"]])[found.valid]
     assert (change["expenses"] >= 3.0 * change["income"] - 1e-6).all()
+
+
+class OwnCategories:
+    """A model with categories of its own, as boosting libraries have: it refuses words that are plain objects."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        assert isinstance(X["job"].dtype, pd.CategoricalDtype), X["job"].dtype
+        assert list(X["job"].cat.categories) == ["full", "none", "part"]
+        return np.where((X["job"] == "full") & (X["children"] < 3), "yes", "no")
+
+
+def test_models_with_categories_of_their_own_are_shown_them() -> None:
+    people = pd.DataFrame({"job": ["none", "part", "full"] * 5, "children": [0, 1, 2, 3, 4] * 3})
+    people["job"] = people["job"].astype("category")
+    found = Penalized().fit(OwnCategories(), people).explain(people, target="yes")
+    assert found.valid.all()
+    assert found.counterfactual["job"].dtype == people["job"].dtype
+    assert (found.counterfactual["children"] < 3).all()

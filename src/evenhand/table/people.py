@@ -147,7 +147,7 @@ class Reader:
             for j, known in self.values.items():
                 numbers[:, j] = known[codes[:, j].astype(np.intp)]
             return pd.DataFrame(numbers, columns=list(self.schema.names), copy=False) if self.named else numbers
-        # Words stay plain objects, which encoders read fastest.
+        # Words stay plain objects, which encoders read fastest; models with categories of their own need the type.
         frame = self.schema.decode(codes, gaps=self.gaps)
         for name in self.unfilled:
             assert self.fill is not None
@@ -158,7 +158,9 @@ class Reader:
             wanted = {
                 name: types[name]
                 for name, column in self.schema.columns.items()
-                if not column.has_words and frame[name].dtype != types[name] and _fits(frame[name], types[name])
+                if (not column.has_words or isinstance(types[name], pd.CategoricalDtype))
+                and frame[name].dtype != types[name]
+                and _fits(frame[name], types[name])
             }
             frame = frame.astype(wanted) if wanted else frame
         return frame if self.named else frame.to_numpy()
