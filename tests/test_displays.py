@@ -311,7 +311,7 @@ BLOCKED = """
 import sys
 sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
 import numpy as np
-from evenhand import {name}
+from evenhand.displays import {name}
 try:
     {make}
 except ImportError as error:

@@ -90,9 +90,22 @@ def cost_for(cost: Cost | str, schema: Schema, columns: Sequence[str] | None = N
         Names of its columns, if it has names.
     """
     chosen = COSTS[cost](schema) if isinstance(cost, str) and cost in COSTS else as_cost(cost)
+    if isinstance(chosen, Gower):
+        chosen = Gower(_following(chosen.schema, schema))
     if not schema.continuous:
         return Gower(weighed(schema, chosen)) if isinstance(chosen, L1 | L2) else chosen
     return L1(weights=_units(chosen.schema)) if isinstance(chosen, Gower) else fitting(chosen, len(schema), columns)
+
+
+def _following(given: Schema, schema: Schema) -> Schema:
+    """The columns of a cost in the order of a table, whose columns they must be."""
+    same = set(given.names) == set(schema.names)
+    if not same or any(given[name].kind != schema[name].kind for name in schema.names):
+        raise ValueError(
+            f"The cost is for other columns than the table has: {', '.join(map(str, given.names))} against "
+            f"{', '.join(map(str, schema.names))}. Make it from the table's own schema: Gower(schema)."
+        )
+    return Schema({name: given[name] for name in schema.names})
 
 
 def fitting(cost: Cost | str, dim: int, columns: Sequence[str] | None = None) -> Any:

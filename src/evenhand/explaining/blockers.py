@@ -86,7 +86,8 @@ def rules_of(actionable: Actionable, schema: Schema) -> Iterator[Rule]:
     """Everything that limits people, one thing at a time."""
     for kind in ("immutable", "increase", "decrease"):
         for column in getattr(actionable, kind):
-            yield Rule(f"{column!r} is {kind}", _without(kind, column))
+            words = "is immutable" if kind == "immutable" else f"may only {kind}"
+            yield Rule(f"{column!r} {words}", _without(kind, column))
     for kind in ("bounds", "levels"):
         for column in getattr(actionable, kind):
             yield Rule(f"the {kind} of {column!r}", _without(kind, column))

@@ -101,20 +101,19 @@ class ExactExplainer(Explainer):
         first = self.projector(k)
         for attempt, (guard, margin) in enumerate(first.guards):
             projection = self.projector(k, margin).project(X[left], guard, cutoff[left])
-            answers.status[left] = projection.status
             reached = np.flatnonzero(~np.isnan(projection.cost))
             if attempt == 0:  # a wider guard cuts the region further and proves less
+                answers.status[:] = projection.status
                 answers.floor[:] = np.minimum(projection.bound, cutoff)
                 answers.floor[reached] = projection.cost[reached] - projection.gap[reached]
-            left = left[reached]
+                answers.status[reached] = Status.REJECTED  # unless the model confirms it now or further inside
             points = projection.points[reached]
-            answers.status[left] = Status.REJECTED  # unless the model confirms it now or further inside
             confirmed = self._confirmed(points, k)
-            rows = left[confirmed]
+            rows = left[reached[confirmed]]
             answers.points[rows] = points[confirmed]
             answers.cost[rows] = self.cost.price(X[rows], points[confirmed])
             answers.status[rows] = projection.status[reached[confirmed]]
-            left = left[~confirmed]
+            left = left[answers.status[left] == Status.REJECTED]
             if not len(left):
                 break
         return answers

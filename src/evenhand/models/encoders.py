@@ -67,14 +67,16 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
             raise ValueError(f"The table has no column {lost[0]!r}, with which the model was fitted.")
         frame = frame[list(fitted_with)]
     first = _first_encoders(steps[0] if len(steps) > 1 else None, list(frame.columns))
+    fill_of = {name: _filled(first.get(name)) for name in frame.columns}
     if schema is None:
         named = [n for n, (step, _, _) in first.items() if isinstance(step, NAMING) and _is_number(frame[n])]
         schema = Schema.infer(frame, levels=[n for n in named if not set(frame[n].dropna().unique()) <= {0, 1}])
+        schema = Schema({name: _steady(c, frame[name], fill_of[name]) for name, c in schema.columns.items()})
     else:
         schema = schema.following(frame)
     if not len(frame):
         raise ValueError("The table has no rows: what columns do cannot be learned from it.")
-    fill = np.array([_filled(first.get(name)) for name in schema.names])
+    fill = np.array([fill_of[name] for name in schema.names])
     gaps = {name: gap(frame[name]) for name, column in schema.columns.items() if None in column.levels}
     reader = Reader(schema, named=fitted_with is not None, fill=fill, like=frame.iloc[:0], gaps=gaps)
 
@@ -163,6 +165,13 @@ def _filled(entry: tuple[Any, int, Any] | None) -> float:
         return np.nan
     value = entry[2].statistics_[entry[1]]
     return float(value) if isinstance(value, int | float | np.number) and np.isfinite(float(value)) else np.nan
+
+
+def _steady(column: Column, values: pd.Series[Any], fill: float) -> Column:
+    """A column that counts, unless a missing one is imputed as a fraction: steps from there are not whole."""
+    if column.kind == "integer" and values.isna().any() and np.isfinite(fill) and fill != round(fill):
+        return Column("numeric", weight=column.weight, bounds=column.bounds)
+    return column
 
 
 def _is_number(values: pd.Series[Any]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.costs import L1, L2, Distance, Gower, as_distance, fitting
+from evenhand.costs import COSTS, L1, L2, Distance, Gower, as_distance, cost_for, fitting
 from evenhand.explaining.explainer import Explainer, Flip, check_explainer
 from evenhand.explaining.targets import followed
 from evenhand.markup import framed
@@ -232,7 +232,7 @@ def instability(
     draws : int or "auto"
         Perturbations per person; "auto" takes as many as `tolerance` needs.
     distance : "l1", "l2", L1, L2 or any ``(A, B) -> (n,)``
-        Between explanations, and between people.
+        Between explanations, and between people; a name is in the units of the table, as for a cost.
     on_flip : {"swap", "keep", "skip"}
         If the model predicts something else for the perturbed person: aim at the original's label, as Definition 2
         asks; keep the target; or set the draw aside, with the status "skipped".
@@ -302,7 +302,10 @@ def instability(
 
 
 def distance_for(explainer: Explainer, distance: Distance | str) -> Distance:
-    """The distance between people of an explainer's table; where columns have levels, the explainer's own is "l1"."""
+    """The distance between people of an explainer's table; a name is in the units of the table, as for a cost.
+
+    Where columns have levels or steps, "l1" is the explainer's own cost.
+    """
     view = explainer.view
     if isinstance(explainer.cost, Gower) and distance == "l1":
         return explainer.cost
@@ -311,6 +314,9 @@ def distance_for(explainer: Explainer, distance: Distance | str) -> Distance:
             f'People with levels have no distance {distance!r}: use "l1", which is Gower with the weights of the '
             "schema, Gower(another_schema), or a function of encoded rows (A, B) -> (n,)."
         )
+    if isinstance(distance, str) and distance in COSTS and view.schema.continuous:
+        units: Distance = cost_for(distance, view.schema)
+        return units
     apart = as_distance(distance)
     return fitting(apart, view.n_features, view.feature_names) if isinstance(apart, L1 | L2) else apart
 

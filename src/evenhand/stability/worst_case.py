@@ -211,9 +211,8 @@ class _Search:
         self.told = told
         self.present = view.decide(X)
         self.goal = view.positions(target)
-        self.free = np.ones(X.shape[1], dtype=bool)
-        if isinstance(explainer, ExactExplainer):
-            self.free = explainer.limits.directions != FIXED
+        limits = getattr(explainer, "limits", None)  # other tools have none
+        self.free = np.ones(X.shape[1], dtype=bool) if limits is None else limits.directions != FIXED
         self.best = X.copy()
         self.moved_to = self.told.copy()
         self.distance = np.zeros(len(X))

@@ -32,8 +32,8 @@ def positions_of(values: pd.Series[Any], column: Column) -> FloatArray:
     else:
         codes, uniques = pd.factorize(values)
         names = list(uniques)
-    known = {level_key(level): float(i) for i, level in enumerate(column.levels)}
-    table = np.array([known.get(level_key(name), UNKNOWN) for name in names] + [known.get(level_key(None), UNKNOWN)])
+    known = {column.key(level): float(i) for i, level in enumerate(column.levels)}
+    table = np.array([known.get(column.key(name), UNKNOWN) for name in names] + [known.get(None, UNKNOWN)])
     return np.asarray(table[codes])  # a missing value has the code -1
 
 
@@ -59,6 +59,8 @@ def values_of(codes: FloatArray, column: Column, dtype: Any, lost: BoolArray, ga
 def _typed_numbers(codes: FloatArray, dtype: Any, lost: BoolArray) -> Any:
     if dtype is None:
         return codes
+    if pd.api.types.is_integer_dtype(dtype) and not bool(np.all(lost | (codes == np.round(codes)))):
+        return codes  # a fraction has no place among integers
     if pd.api.types.is_extension_array_dtype(dtype):
         return pd.array(np.where(lost, 0.0, codes), dtype=dtype) if not lost.any() else _with_gaps(codes, dtype, lost)
     if pd.api.types.is_integer_dtype(dtype):

@@ -131,11 +131,16 @@ class Column:
         found[~np.isfinite(found)] = self.weight
         return found
 
+    def key(self, level: Any) -> Any:
+        """What makes two levels of this column the same: a flag is True or 1, whatever the type of the table."""
+        key = level_key(level)
+        return float(key[1]) if self.kind == "boolean" and isinstance(key, tuple) else key
+
     def position(self, level: Any) -> int:
         """Where a level stands; raises a ``ValueError`` if it is none."""
-        key = level_key(None if is_missing(level) else level)
+        key = self.key(None if is_missing(level) else level)
         for i, known in enumerate(self.levels):
-            if level_key(known) == key:
+            if self.key(known) == key:
                 return i
         raise ValueError(f"{level!r} is not a level; there are {list(self.levels)}.")
 

@@ -72,7 +72,9 @@ class Limits:
         for j in columns:
             if j in moves:
                 moves[j] = np.where(np.eye(len(moves[j]), dtype=bool), 0.0, np.inf)
-        return replace(self, directions=directions, moves=moves)
+        lower, upper = self.lower.copy(), self.upper.copy()
+        lower[list(columns)], upper[list(columns)] = -np.inf, np.inf  # whoever is out of bounds may stay there
+        return replace(self, directions=directions, lower=lower, upper=upper, moves=moves)
 
     def snap(self, points: FloatArray, factual: FloatArray) -> FloatArray:
         """The nearest that may be to some points: back into what each column may become, whole steps from the person.

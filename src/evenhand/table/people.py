@@ -89,7 +89,8 @@ class Reader:
         """A table with its columns in the model's order, checked, not converted; an array as it is."""
         if not is_frame(X) and self.plain:
             return X
-        frame = as_frame(X) if is_frame(X) or not self.schema.number.all() else self._framed(X)
+        numbers_only = self.schema.number.all() or self.values is not None
+        frame = self._framed(X) if numbers_only and not is_frame(X) else as_frame(X)
         if not self.plain:
             if not self.named and tuple(frame.columns) != self.schema.names and frame.shape[1] == len(self.schema):
                 return frame.set_axis(list(self.schema.names), axis=1)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.table.codec import UNKNOWN, numbers_of, positions_of, values_of
-from evenhand.table.column import KINDS, Column, few, is_missing, level_key
+from evenhand.table.column import KINDS, Column, few, is_missing
 from evenhand.types import BoolArray, FloatArray
 
 MANY_LEVELS = 1000
@@ -207,7 +207,7 @@ class Schema:
                     return f"{name} is {value}, which is no finite number."
                 if column.kind == "integer" and float(value) != round(float(value)):
                     return f"{name} is {value}, but the column counts in whole numbers."
-            elif level_key(None if is_missing(value) else value) not in {level_key(level) for level in column.levels}:
+            elif column.key(None if is_missing(value) else value) not in {column.key(level) for level in column.levels}:
                 return f"{name} is {value!r}, which is not among its levels {few(column.levels)}."
         return ""
 

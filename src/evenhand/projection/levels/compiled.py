@@ -132,7 +132,9 @@ def _as_paraboloid(part: Ellipsoid | Paraboloid) -> Paraboloid:
 
 def pieces_of(problem: Problem, columns: Columns, parts: Parts, guard: float) -> tuple[Pieces, Density]:
     """The pieces with bounds and guard, without those in which nobody can be, and the densities that they meet."""
-    layout, weight = problem.layout, columns.weight
+    layout = problem.layout
+    # A step is the size of what moves in steps: a guard in units of a wide spread would cut off a whole number.
+    unit = np.where(columns.step > 0, columns.step, 1.0 / columns.weight)
     n, total = len(layout.numbers), int(layout.start[-1])
     lower, upper = problem.limits.lower[layout.numbers], problem.limits.upper[layout.numbers]
     kept: list[Piece] = []
@@ -141,8 +143,8 @@ def pieces_of(problem: Problem, columns: Columns, parts: Parts, guard: float) ->
         piece = raw_piece(flat, layout, guard)
         if piece is None:
             continue
-        low = np.maximum(piece.lower + guard * _room(piece.lower, weight), lower)
-        high = np.minimum(piece.upper - guard * _room(piece.upper, weight), upper)
+        low = np.maximum(piece.lower + guard * _room(piece.lower, unit), lower)
+        high = np.minimum(piece.upper - guard * _room(piece.upper, unit), upper)
         if (low <= high).all():
             kept.append(piece._replace(lower=low, upper=high))
             origin.append(i)
@@ -163,9 +165,9 @@ def pieces_of(problem: Problem, columns: Columns, parts: Parts, guard: float) ->
     return pieces, _density(parts.curved, meet[origin].reshape(len(kept), len(parts.curved)), n, total)
 
 
-def _room(side: FloatArray, weight: FloatArray) -> FloatArray:
+def _room(side: FloatArray, unit: FloatArray) -> FloatArray:
     """The size of the numbers that meet at the sides of an interval."""
-    return np.maximum(np.abs(np.nan_to_num(side, posinf=0, neginf=0)), 1.0 / weight)
+    return np.maximum(np.abs(np.nan_to_num(side, posinf=0, neginf=0)), unit)
 
 
 def _density(curved: list[Paraboloid], meet: BoolArray, n: int, total: int) -> Density:

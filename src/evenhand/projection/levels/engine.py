@@ -44,6 +44,11 @@ class LevelProjector(Projector):
                 return "a piece may have one ellipsoid at most."
             if any(part.matrix[:, n:].any() for part in piece.ellipsoids):
                 return "an ellipsoid may be about numbers only."
+        slopes = [part.slope for piece in problem.region.pieces for part in piece.ellipsoids if hasattr(part, "slope")]
+        if any(slope[:n].any() or not np.array_equal(slope, slopes[0]) for slope in slopes):
+            return "the slopes of paraboloids are about levels, and the same for all pieces."
+        if len({len(piece.ellipsoids) for piece in problem.region.pieces}) > 1:
+            return "either all pieces have a curved part, or none."
         return ""
 
     def _solve(self, X: FloatArray, guard: float, cutoff: FloatArray) -> Projection:
@@ -113,11 +118,9 @@ class LevelProjector(Projector):
         limits = self.problem.limits
         low, high = edges[:-1].copy(), edges[1:].copy()
         low[0], high[-1] = -np.inf, np.inf  # a discretizer takes what is beyond for the outermost bin
-        # A bin begins at its lower edge and ends before the next one; a little inside, for the discretizer's rounding.
+        # A bin begins at its lower edge and ends before the next one.
         inner = np.abs(edges[1:]) * 1e-9 + 1e-12
         step = 0.0 if limits.step is None else limits.step[j]
-        if not step:  # a step that ends on the edge itself is in the bin
-            low = low + np.where(np.isfinite(low), inner, 0.0)
         low = np.maximum(low, limits.lower[j])
         high = np.minimum(high - np.where(np.isfinite(high), inner, 0.0), limits.upper[j])
         if step:
