@@ -169,7 +169,7 @@ class Explainer(ABC):
         if known is not None:
             present[finite] = known[finite]
         elif finite.any():
-            present[finite] = self.view.decide(X[finite])
+            present[finite] = self._present(X[finite], goal[finite])
         aim = aims(goal, present)
         answers = unanswered(X, aim)
         answers.status[~finite] = Status.INVALID
@@ -203,6 +203,10 @@ class Explainer(ABC):
         for kept, new in zip(answers, offer, strict=True):
             kept[rows[better]] = new[better]
         answers.floor[rows] = floor
+
+    def _present(self, X: FloatArray, goal: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:  # noqa: ARG002
+        """Positions of the labels that people have; `goal` is what they aim at."""
+        return self.view.decide(X)
 
     @abstractmethod
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:

@@ -84,6 +84,10 @@ class Projector(ABC):
             return self._solve(X, guard, limit)
         return scattered(self._solve(X[finite], guard, limit[finite]), finite)
 
+    def within(self, X: FloatArray, guard: float) -> BoolArray | None:  # noqa: ARG002
+        """Who is in the region, and no nearer to its boundary than the guard; None where the solver cannot tell."""
+        return None
+
     def each(
         self, X: FloatArray, guard: float = 0.0, cutoff: FloatArray | None = None
     ) -> Iterator[tuple[int, Projection]]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.projection.levels.table import Columns, Density, Pieces, make_pieces
+from evenhand.projection.levels.arrays import Columns, Density, Pieces, make_pieces
 from evenhand.projection.problem import Problem
 from evenhand.sets import ConvexSet, Ellipsoid, Paraboloid
 from evenhand.table.layout import Layout

@@ -7,15 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.projection.levels.arrays import Columns, Density, Pieces
 from evenhand.projection.levels.branch import PROVEN
+from evenhand.projection.levels.closed import nearest_boxes, within_pieces
 from evenhand.projection.levels.compiled import columns_of, parts_of, pieces_of
-from evenhand.projection.levels.table import Columns, Density, Pieces, search_mixed
+from evenhand.projection.levels.table import search_mixed
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection, judged
 from evenhand.projection.solver import Projector, register_solver
 from evenhand.sets import Region
 from evenhand.table.limits import DOWN, FIXED, UP
-from evenhand.types import FloatArray, IntArray
+from evenhand.types import BoolArray, FloatArray, IntArray
 
 
 @register_solver
@@ -77,12 +79,32 @@ class LevelProjector(Projector):
         to, new = numbers.copy("C"), levels.copy("C")
         cost, bound = np.full(n, np.inf), np.full(n, np.inf)
         outcome, nodes = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        if len(pieces.lower) and n:
+        if len(pieces.lower) and n and self._boxes(pieces, density):
+            nearest_boxes(
+                self.columns, pieces, _plain(numbers), _plain(levels), _plain(own), _plain(cutoff), to, new, cost, bound
+            )
+        elif len(pieces.lower) and n:
             search_mixed(
                 self.columns, pieces, density, _plain(numbers), _plain(levels), _plain(own), guard,
                 int(self.problem.max_nodes), _plain(cutoff), to, new, cost, bound, outcome, nodes,
             )  # fmt: skip
         return to, new, cost, bound, outcome == PROVEN, nodes
+
+    def _boxes(self, pieces: Pieces, density: Density) -> bool:
+        """Whether nothing is asked jointly: then every piece has a closed form."""
+        return not len(pieces.b) and not len(density.room) and not len(self.columns.tied)
+
+    def within(self, X: FloatArray, guard: float) -> BoolArray | None:
+        """Who is in the region; not told of numbers in bins, whose edges belong to one side."""
+        if self.problem.layout.bins:
+            return None
+        pieces, density = self._at(guard)
+        if len(density.room):
+            return None
+        found = np.zeros(len(X), dtype=bool)
+        numbers, levels = _plain(X[:, self.problem.layout.numbers]), _plain(self.problem.layout.levels(X))
+        within_pieces(self.columns, pieces, numbers, levels, guard, found)
+        return found
 
     def _at(self, guard: float) -> tuple[Pieces, Density]:
         if guard not in self._tables:

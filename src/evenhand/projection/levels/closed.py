@@ -1,0 +1,214 @@
+"""Pieces that ask for nothing jointly: the cheapest change into intervals and levels has a closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand.projection._numba import entry, kernel, part
+from evenhand.projection.levels.arrays import Columns, Pieces
+from evenhand.types import BoolArray, FloatArray, IntArray
+
+TIE = 1e-9  # costs that differ by less, relative to one plus themselves, are the same
+
+
+@kernel
+def ceiling(best: float, quadratic: bool) -> float:
+    """Above this cost nothing is of interest.
+
+    Equally cheap answers are, so that the first of them can be told; not for plausible ones, where the same point often
+    is in several pieces, and would have to be proven again in each.
+    """
+    if best == np.inf:
+        return np.inf
+    return best * (1.0 - TIE) if quadratic else best + TIE * (1.0 + best)
+
+
+@kernel
+def first_limit(cutoff: float) -> float:
+    """Somewhat more than the cutoff: an answer that costs as much as one that is known has to be found."""
+    return cutoff + 4.0 * TIE * (1.0 + cutoff)
+
+
+@kernel
+def missing_in_row(c: Columns, p: Pieces, i: int, x: FloatArray, level: IntArray, guard: float) -> float:
+    """What a person misses in a row, with room for rounding compared with the numbers that meet there."""
+    missing = p.b[i]
+    size = abs(missing)
+    for j in range(len(x)):
+        value = p.A[i, j] * x[j]
+        missing -= value
+        size = max(size, abs(value))
+    for b in range(len(level)):
+        missing -= p.E[i, c.start[b] + level[b]]
+    return float(missing + guard * max(size, 1e-3))
+
+
+@kernel
+def _steps(missing: float, step: float, slack: float) -> float:
+    """How far a number has to go to make up for what is missing, in whole steps if it moves in steps."""
+    if missing <= 0.0:
+        return 0.0
+    return missing if step == 0.0 else step * np.ceil(missing / step - slack)
+
+
+@kernel
+def may_stay(p: Pieces, k: int, own: FloatArray, first: int, present: int) -> bool:
+    """Whether a person may keep a level: the piece allows it, and a binned number is not out of bounds with it."""
+    return bool(p.allowed[k, first + present] and not (len(own) and own[first + present] == np.inf))
+
+
+@kernel
+def level_price(c: Columns, own: FloatArray, first: int, present: int, to: int) -> float:
+    """Cost of a level, which for a binned number depends on the person."""
+    if len(own) and own[first + to] >= 0.0:
+        return float(c.move[first + present, to] + own[first + to])
+    return float(c.move[first + present, to])
+
+
+@kernel
+def apart_from(
+    c: Columns, p: Pieces, k: int, v: int, x: FloatArray, level: IntArray, own: FloatArray, limit: float
+) -> float:  # fmt: skip
+    """What it costs at least to get into the intervals and levels of a piece; exact if it has no rows."""
+    total = 0.0
+    # Without bins only the categories that the piece says something about can be in the wrong place.
+    begin, end = (0, len(level)) if len(own) else (p.asked_levels[k], p.asked_levels[k + 1])
+    for at in range(begin, end):
+        b = at if len(own) else p.asked_level[at]
+        first = c.start[b]
+        if may_stay(p, k, own, first, level[b]):
+            continue
+        if c.held_levels[v, b]:
+            return np.inf
+        if len(own):
+            least = np.inf
+            for to in range(c.start[b + 1] - first):
+                if p.allowed[k, first + to]:
+                    least = min(least, level_price(c, own, first, level[b], to))
+            total += least
+        else:
+            total += p.nearest[k, first + level[b]]
+        if total > limit:
+            return np.inf
+    for at in range(p.asked_numbers[k], p.asked_numbers[k + 1]):
+        j = p.asked_number[at]
+        low, high = p.lower[k, j] - x[j], x[j] - p.upper[k, j]
+        if low > 0.0 or high > 0.0:
+            way = c.up[j] if low > 0.0 else c.down[j]
+            if not way or c.held[v, j]:
+                return np.inf
+            missing = max(low, high)
+            distance = _steps(missing, c.step[j], 1e-9)
+            if distance - missing > p.upper[k, j] - p.lower[k, j] + 1e-9 * c.step[j]:
+                return np.inf  # the steps pass over the interval
+            total += c.weight[j] * distance
+            if total > limit:
+                return np.inf
+    return total
+
+
+@part
+def nearest_point(
+    c: Columns, p: Pieces, k: int, x: FloatArray, level: IntArray, own: FloatArray, to_x: FloatArray, to_level: IntArray
+) -> None:  # fmt: skip
+    """The answer to :func:`apart_from`; of equally cheap levels the first."""
+    for b in range(len(level)):
+        first = c.start[b]
+        to_level[b] = level[b]
+        if not may_stay(p, k, own, first, level[b]):
+            least = np.inf
+            for to in range(c.start[b + 1] - first):
+                if p.allowed[k, first + to] and level_price(c, own, first, level[b], to) < least - 1e-12:
+                    least, to_level[b] = level_price(c, own, first, level[b], to), to
+    for j in range(len(x)):
+        low, high = p.lower[k, j] - x[j], x[j] - p.upper[k, j]
+        to_x[j] = x[j]
+        if low > 0.0:
+            to_x[j] = p.lower[k, j] if c.step[j] == 0.0 else x[j] + _steps(low, c.step[j], 1e-9)
+        elif high > 0.0:
+            to_x[j] = p.upper[k, j] if c.step[j] == 0.0 else x[j] - _steps(high, c.step[j], 1e-9)
+
+
+@part
+def comes_first(
+    c: Columns, x: FloatArray, level: IntArray, a: FloatArray, al: IntArray, b: FloatArray, bl: IntArray
+) -> bool:
+    """Which of two equally costly answers is told: fewer changed columns, then the first column that differs."""
+    changed_a, changed_b = 0, 0
+    for j in range(len(x)):
+        changed_a += abs(a[j] - x[j]) > 1e-9 * (1.0 + abs(x[j]))
+        changed_b += abs(b[j] - x[j]) > 1e-9 * (1.0 + abs(x[j]))
+    for q in range(len(level)):
+        changed_a += al[q] != level[q]
+        changed_b += bl[q] != level[q]
+    if changed_a != changed_b:
+        return changed_a < changed_b
+    for code in c.order:
+        if code >= 0:
+            if abs(a[code] - b[code]) > 1e-9 * (1.0 + abs(x[code])):
+                return bool(abs(a[code] - x[code]) < abs(b[code] - x[code]))
+        elif al[-1 - code] != bl[-1 - code]:
+            q = -1 - code
+            if (al[q] == level[q]) != (bl[q] == level[q]):
+                return bool(al[q] == level[q])
+            return bool(al[q] < bl[q])
+    return False
+
+
+@entry
+def nearest_boxes(
+    c: Columns, p: Pieces, X: FloatArray, L: IntArray, own: FloatArray, cutoff: FloatArray, points: FloatArray,
+    levels: IntArray, cost: FloatArray, bound: FloatArray,
+) -> None:  # fmt: skip
+    """The cheapest change of every person into one of the pieces, none of which has rows."""
+    new_x, new_level = np.empty(X.shape[1]), np.empty(L.shape[1], np.int64)
+    for q in range(len(X)):
+        x, level = X[q], L[q]
+        mine = own[q] if len(own) else own[:0].ravel()
+        best, nearest, written = first_limit(cutoff[q]), -1, False
+        for v in range(len(c.held)):
+            for k in range(len(p.lower)):
+                distance = apart_from(c, p, k, v, x, level, mine, ceiling(best, False))
+                if distance == np.inf:
+                    continue
+                if best < np.inf and abs(distance - best) <= TIE * (1.0 + best):
+                    if nearest < 0:
+                        continue
+                    if not written:
+                        nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
+                        written = True
+                    nearest_point(c, p, k, x, level, mine, new_x, new_level)
+                    best = min(best, distance)
+                    if comes_first(c, x, level, new_x, new_level, points[q], levels[q]):
+                        nearest, written = k, False
+                else:
+                    best, nearest, written = distance, k, False
+        if nearest >= 0 and not written:
+            nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
+        cost[q], bound[q] = (best if nearest >= 0 else np.inf), best
+
+
+@kernel
+def _within(c: Columns, p: Pieces, k: int, x: FloatArray, level: IntArray, guard: float) -> bool:
+    for at in range(p.asked_levels[k], p.asked_levels[k + 1]):
+        b = p.asked_level[at]
+        if not p.allowed[k, c.start[b] + level[b]]:
+            return False
+    for at in range(p.asked_numbers[k], p.asked_numbers[k + 1]):
+        j = p.asked_number[at]
+        if not p.lower[k, j] <= x[j] <= p.upper[k, j]:
+            return False
+    for i in range(p.rows[k], p.rows[k + 1]):  # noqa: SIM110 - numba has no generators in all()
+        if missing_in_row(c, p, i, x, level, guard) > 0.0:
+            return False
+    return True
+
+
+@entry
+def within_pieces(c: Columns, p: Pieces, X: FloatArray, L: IntArray, guard: float, within: BoolArray) -> None:
+    """Who is in one of the pieces, with room to every row of it; their intervals have the guard in them."""
+    for q in range(len(X)):
+        for k in range(len(p.lower)):
+            if _within(c, p, k, X[q], L[q], guard):
+                within[q] = True
+                break
