@@ -15,12 +15,11 @@ from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.explainer import Answers, Explainer, unanswered
 from evenhand.models import View
 from evenhand.projection import Problem, Projector, solver
+from evenhand.projection.solver import kind_of
 from evenhand.status import Status
 from evenhand.table.limits import Actionable, Limits
 from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray, IntArray
-
-GUARD = 1e-11  # what an answer keeps from every constraint at first, relative to the numbers that meet there
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,12 +65,19 @@ class ExactExplainer(Explainer):
     def projector(self, k: int, margin: float = 0.0) -> Projector:
         """Projector onto the region of the k-th label, with a further distance kept from its boundaries."""
         if (k, margin) not in self._projectors:
-            region = self.region(k)
-            if margin > 0:
-                region = region.shrink(margin, measure(self.cost, self.view))
-            problem = Problem(region, self.cost, self.limits, self.view.columns, self.max_nodes)
-            self._projectors[k, margin] = solver(problem)
+            self._projectors[k, margin] = solver(self._problem(k, margin))
         return self._projectors[k, margin]
+
+    def _problem(self, k: int, margin: float = 0.0) -> Problem:
+        region = self.region(k)
+        if margin > 0:
+            region = region.shrink(margin, measure(self.cost, self.view))
+        return Problem(region, self.cost, self.limits, self.view.columns, self.max_nodes)
+
+    @property
+    def exact(self) -> ExactExplainer:
+        """Itself: its answers are projections."""
+        return self
 
     @property
     def certifiable(self) -> bool:
@@ -79,7 +85,7 @@ class ExactExplainer(Explainer):
         convex = []
         for k in range(len(self.view.classes)):
             try:
-                convex.append(self.projector(k).convex)
+                convex.append(kind_of(self._problem(k)).convex)
             except ValueError:  # a class without a density is no target
                 continue
         return bool(convex) and all(convex)

@@ -181,15 +181,16 @@ def certify(
     array([0.1])
     """
     check_explainer(explainer)
-    if not isinstance(explainer, ExactExplainer):
+    exact = explainer.exact
+    if exact is None:
         raise TypeError(
             f"certify needs a method that projects onto regions (Closest, Plausible, Steady), got "
             f"{type(explainer).__name__}: of what it does not solve exactly nothing can be proven. "
             "Measure it with instability() or worst_case()."
         )
-    if not explainer.certifiable:
+    if not exact.certifiable:
         raise needs_numbers("certify", explainer.view)
-    if np.isin(explainer.limits.directions, (UP, DOWN)).any():
+    if np.isin(exact.limits.directions, (UP, DOWN)).any():
         raise ValueError(
             "Nothing can be certified with columns that may only increase or only decrease: what a person may do then "
             "moves with the person. Use bounds or immutable instead, or measure with instability() or worst_case()."
@@ -200,12 +201,12 @@ def certify(
     base = explainer.explain(X, target, random_state=random_state, n_jobs=n_jobs)
     aim = view.positions(np.where(base.valid, base.target, view.classes[0]))
     told = view.read(base.counterfactual)
-    distances, jumps, room = distances_to_pieces(explainer, table, aim, base.valid, told, n_jobs)
-    label_radius, kept_radius = label_radii(explainer, table, aim, base.valid, n_jobs)
-    stays = (base.status == Status.ALREADY) & (not own_region(explainer))
+    distances, jumps, room = distances_to_pieces(exact, table, aim, base.valid, told, n_jobs)
+    label_radius, kept_radius = label_radii(exact, table, aim, base.valid, n_jobs)
+    stays = (base.status == Status.ALREADY) & (not own_region(exact))
     distances[stays], jumps[stays] = np.inf, 0.0  # who needs no change is its own explanation, and moves as it does
     kept_radius = np.where(stays, label_radius, kept_radius)
-    stability = stability_radii(explainer, table, base.cost, distances, jumps)
+    stability = stability_radii(exact, table, base.cost, distances, jumps)
     jumps = jumps + room
     return Certificates(
         people.index,
@@ -216,7 +217,7 @@ def certify(
         label_radius,
         kept_radius,
         explainer.cost.order,
-        _statement(explainer, bool(stays.any())),
+        _statement(exact, bool(stays.any())),
         distances,
         jumps,
     )

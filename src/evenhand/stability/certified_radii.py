@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.explaining.exact import GUARD, ExactExplainer
+from evenhand.explaining.exact import ExactExplainer
 from evenhand.parallel import CHUNK, in_chunks
 from evenhand.projection import Projection
+from evenhand.projection.solver import GUARD
 from evenhand.status import Status
 from evenhand.types import FloatArray
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.costs import Norm
-from evenhand.explaining.exact import GUARD, ExactExplainer
 from evenhand.explaining.explainer import Explainer, Flip
+from evenhand.projection.solver import GUARD
 from evenhand.table.limits import FIXED
 from evenhand.types import FloatArray
 
@@ -124,13 +124,14 @@ class NumberSearch:
 
 def _towards_rivals(explainer: Explainer, search: NumberSearch) -> Iterator[FloatArray]:
     """Directions, in plain coordinates, towards the nearest other pieces of the target and away from the chosen one."""
-    if not isinstance(explainer, ExactExplainer) or not len(search.X):
+    exact = explainer.exact
+    if exact is None or not len(search.X):
         return
     n, dim = search.X.shape
     distance, point = np.full((n, RIVALS), np.inf), np.zeros((n, RIVALS, dim))
     for k in np.unique(search.goal):
         rows = np.flatnonzero(search.goal == k)
-        for _, projector in explainer.projector(int(k)).pieces(search.X[rows]):
+        for _, projector in exact.projector(int(k)).pieces(search.X[rows]):
             found = projector.project(search.X[rows], GUARD)
             away = np.where(np.isnan(found.cost), np.inf, found.cost)
             own = explainer.cost(np.nan_to_num(found.points), search.told[rows]) <= 1e-9 * (1.0 + away)

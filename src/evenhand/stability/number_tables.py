@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.explaining.exact import ExactExplainer
 from evenhand.explaining.explainer import Explainer, Flip
 from evenhand.explaining.explanations import Explanations
 from evenhand.randomness import Streams, identities
@@ -60,13 +59,10 @@ def _proven(
     n_jobs: int | None,
 ) -> FloatArray:
     """How far explanations move at most; NaN where nothing can be proven."""
-    bound = np.full(len(X), np.nan)
-    provable = (
-        isinstance(explainer, ExactExplainer)
-        and explainer.certifiable
-        and np.isin(explainer.limits.directions, (FIXED, FREE)).all()
-    )
-    if provable and len(rows):
+    bound, exact = np.full(len(X), np.nan), explainer.exact
+    if exact is None or not exact.certifiable or not len(rows):
+        return bound
+    if np.isin(exact.limits.directions, (FIXED, FREE)).all():
         certificates = certify(explainer, X[rows], original.target[rows], n_jobs=n_jobs)
         bound[rows] = certificates.bound(radius[rows], on_flip)
     return bound
