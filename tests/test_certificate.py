@@ -26,6 +26,7 @@ from evenhand import (
     Closest,
     Gaussian,
     HighDensity,
+    IfChanges,
     Penalized,
     Plausible,
     Steady,
@@ -223,6 +224,21 @@ def test_people_who_need_no_change_and_people_who_have_no_explanation() -> None:
         assert proven.share(0.0) == 0.75
         assert list(proven.to_frame().index) == list("abcd")
         assert "<table" in proven._repr_html_()
+
+
+def test_what_can_be_certified_is_known_before_anything_is_compiled() -> None:
+    model, X, y = fitted("wine", "softmax", False)
+    for method in (Closest("l2"), Plausible(HighDensity(components=[1])), Steady()):
+        explainer = method.fit(model, X, y)
+        assert explainer.exact is explainer
+        assert explainer.certifiable
+        assert not explainer._projectors
+    stepped = Closest("l1", actionable=Actionable(rules=[IfChanges(0, 1)])).fit(model)
+    assert not stepped.certifiable
+    assert not stepped._projectors
+    searching = Penalized(restarts=0).fit(model, X)
+    assert searching.exact is None
+    assert not searching.certifiable
 
 
 def test_what_cannot_be_certified_says_why() -> None:

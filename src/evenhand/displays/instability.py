@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.displays.base import INK, MUTED, Display, check_named, percent, plain_numbers, styles
-from evenhand.stability.experiment import MEASURES
+from evenhand.stability.draws import MEASURES
 from evenhand.stability.instability import Instability
 from evenhand.types import FloatArray
 

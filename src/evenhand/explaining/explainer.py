@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from evenhand.models import View
 from evenhand.parallel import CHUNK, Progress, count_jobs, in_chunks
 from evenhand.status import ACCURATE, VALID, Status, statuses
 from evenhand.types import FloatArray, StatusArray
+
+if TYPE_CHECKING:
+    from evenhand.explaining.exact import ExactExplainer
 
 TIE = 1e-9
 # If the model predicts something else for a perturbed person: aim at the original's label, keep the target, or stop.
@@ -58,6 +61,14 @@ class Explainer(ABC):
     stays: bool = True
     threads: ClassVar[bool] = True
     quick: ClassVar[bool] = True
+
+    @property
+    def exact(self) -> ExactExplainer | None:
+        """The explainer that projects people onto regions, if this is one; None where answers are not projections.
+
+        Regions, projectors and limits are asked of it.
+        """
+        return None
 
     @property
     def certifiable(self) -> bool:

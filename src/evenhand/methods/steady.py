@@ -10,10 +10,11 @@ import pandas as pd
 
 from evenhand.costs import Cost
 from evenhand.density import HighDensity
-from evenhand.explaining.exact import GUARD, ExactExplainer
+from evenhand.explaining.exact import ExactExplainer
 from evenhand.methods.base import exact_explainer, method, settled
 from evenhand.models import needs_numbers, view_of
 from evenhand.projection import Problem, Projector, solver
+from evenhand.projection.solver import GUARD
 from evenhand.sets import ConvexSet, Region
 from evenhand.table.limits import DOWN, UP, Actionable
 from evenhand.table.schema import Schema

@@ -16,6 +16,7 @@ from evenhand.status import Status
 from evenhand.table.limits import FREE
 from evenhand.types import BoolArray, FloatArray
 
+GUARD = 1e-11  # what an answer keeps from every constraint at first, relative to the numbers that meet there
 TOO_LARGE = 1e100  # past this squares overflow; NaN and infinity are not below it either
 
 
@@ -37,7 +38,7 @@ class Projector(ABC):
         Who is asked first: the solvers that know more about fewer problems.
     """
 
-    guards: ClassVar[tuple[tuple[float, float], ...]] = ((1e-11, 0.0), (1e-9, 0.0), (1e-7, 0.0), (1e-5, 0.0))
+    guards: ClassVar[tuple[tuple[float, float], ...]] = ((GUARD, 0.0), (1e-9, 0.0), (1e-7, 0.0), (1e-5, 0.0))
     convex: ClassVar[bool] = False
     rank: ClassVar[int] = 1
 
@@ -146,7 +147,12 @@ def register_solver(kind: P) -> P:
 
 
 def solver(problem: Problem) -> Projector:
-    """The projector of the solver of the lowest rank that takes the problem.
+    """The projector of the solver of the lowest rank that takes the problem; raises as :func:`kind_of` does."""
+    return kind_of(problem)(problem)
+
+
+def kind_of(problem: Problem) -> type[Projector]:
+    """Which solver takes the problem, of several that of the lowest rank; nothing is compiled.
 
     Raises
     ------
@@ -157,7 +163,7 @@ def solver(problem: Problem) -> Projector:
     for kind in SOLVERS:
         reason = kind.refusal(problem)
         if not reason:
-            return kind(problem)
+            return kind
         reasons.append(f"{kind.__name__}: {reason}")
     raise TypeError(
         f"No solver takes a {type(problem.region).__name__} with the cost {problem.cost!r} and these limits. "

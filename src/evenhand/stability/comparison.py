@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.markup import framed
-from evenhand.stability.experiment import MEASURES
+from evenhand.stability.draws import MEASURES
 from evenhand.stability.instability import Instability
 from evenhand.stats import Interval, cluster_bootstrap, hodges_lehmann, paired_bootstrap, share_interval, signed_rank
 from evenhand.types import FloatArray

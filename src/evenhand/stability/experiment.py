@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,26 +15,14 @@ from evenhand.explaining.targets import read_targets
 from evenhand.parallel import CHUNK, Progress
 from evenhand.perturbations import Perturbation, bound, learned, perturbed
 from evenhand.randomness import Streams, identities, seed_of
+from evenhand.stability.draws import MEASURES, Draws, aggregated, no_draws, overlap_of
 from evenhand.status import VALID, Status, statuses
 from evenhand.types import FloatArray
 
+__all__ = ["BLOCK", "MEASURES", "Experiment", "Variations"]
+
 BLOCK = 128  # draws that share a stream of random numbers
 IN_CACHE = 65_536  # numbers to measure at a time
-MEASURES = ("distance", "change_distance", "cost_gap", "jaccard", "amplification", "input_distance")
-
-
-class Draws(NamedTuple):
-    """Measurements of some people, arrays of shape (people, draws)."""
-
-    target: npt.NDArray[np.int64]
-    flipped: npt.NDArray[np.bool_]
-    status: npt.NDArray[np.str_]
-    input_distance: FloatArray
-    distance: FloatArray
-    change_distance: FloatArray
-    cost_gap: FloatArray
-    jaccard: FloatArray
-    amplification: FloatArray
 
 
 class Variations(NamedTuple):
@@ -118,7 +105,7 @@ class Experiment:
     ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
         """Perturb everybody `draws` times: one row per person, and one per draw if they are to be kept."""
         n = len(self.X)
-        nobody, nothing = self._group(slice(0, 0)), _no_draws(0, draws)
+        nobody, nothing = self._group(slice(0, 0)), no_draws(0, draws)
         tables, people = [self._table(nobody, nothing)], [self._people(nobody, nothing)]
         step = max(1, chunk_size // draws)
         for first in range(0, n, chunk_size):
@@ -158,7 +145,7 @@ class Experiment:
     def _draws(self, group: _Group, draws: int) -> Draws:
         """Perturb some people, explain them again, and measure."""
         base = group.base
-        found = _no_draws(len(group.valid), draws)
+        found = no_draws(len(group.valid), draws)
         found.status[:] = base.status[:, None]
         found.target[:] = base.label[:, None]
         some = np.flatnonzero(group.valid)
@@ -237,7 +224,7 @@ class Experiment:
         distance = np.where(valid, between(cf0, points), np.nan)
         found.input_distance[some], found.distance[some] = inputs, distance
         found.change_distance[some] = np.where(valid, between(told0, told), np.nan)
-        overlap = _overlap(changed0[:, None], changed)
+        overlap = overlap_of(changed0[:, None], changed)
         found.jaccard[some] = np.where(valid, overlap, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is undefined and stays NaN
             found.amplification[some] = distance / inputs
@@ -271,7 +258,7 @@ class Experiment:
             "floor": group.floor,
             "draws": found.flipped.shape[1],
         }
-        return pd.DataFrame(columns | _aggregated(found))
+        return pd.DataFrame(columns | aggregated(found))
 
 
 def _checked(distance: Distance) -> Distance:
@@ -291,53 +278,3 @@ def _checked(distance: Distance) -> Distance:
 def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
     """The parts as one table; the first, which is empty, only says what the columns are."""
     return pd.concat(parts[1:], ignore_index=True) if len(parts) > 1 else parts[0]
-
-
-def _no_draws(n: int, draws: int) -> Draws:
-    nothing = [np.full((n, draws), np.nan) for _ in MEASURES]
-    return Draws(
-        np.zeros((n, draws), dtype=np.int64),
-        np.zeros((n, draws), dtype=bool),
-        statuses((n, draws), Status.MISSING),
-        *nothing,
-    )
-
-
-def _overlap(a: npt.NDArray[np.bool_], b: npt.NDArray[np.bool_]) -> FloatArray:
-    """Jaccard index over the last axis; two people who are told to change nothing agree."""
-    union, both = np.count_nonzero(a | b, axis=-1), np.count_nonzero(a & b, axis=-1)
-    overlap: FloatArray = np.where(union == 0, 1.0, both / np.maximum(union, 1))
-    return overlap
-
-
-def _aggregated(found: Draws) -> dict[str, Any]:
-    """Columns with one row per person."""
-    valid = np.isin(found.status, VALID)
-    columns: dict[str, Any] = {
-        "flips": found.flipped.sum(axis=1),
-        "skipped": (found.status == Status.SKIPPED).sum(axis=1),
-        "found": valid.sum(axis=1),
-        "already": (found.status == Status.ALREADY).sum(axis=1),
-    }
-    for name in MEASURES:
-        columns[name] = _over_draws(getattr(found, name), lambda part: part.mean(axis=1))
-    columns["distance_median"] = _over_draws(found.distance, lambda part: np.median(part, axis=1))
-    columns["distance_p95"] = _over_draws(found.distance, lambda part: np.quantile(part, 0.95, axis=1))
-    columns["distance_max"] = _over_draws(found.distance, lambda part: part.max(axis=1))
-    columns["distance_std"] = _over_draws(
-        found.distance, lambda part: part.std(axis=1, ddof=1) if part.shape[1] > 1 else np.full(len(part), np.nan)
-    )
-    columns["amplification_max"] = _over_draws(found.amplification, lambda part: part.max(axis=1))
-    return columns
-
-
-def _over_draws(values: FloatArray, statistic: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """A statistic of each row's numbers, NaN for a row without any: whole tables at once, odd rows one by one."""
-    found = np.full(len(values), np.nan)
-    missing = np.isnan(values)
-    whole = ~missing.any(axis=1)
-    if whole.any():
-        found[whole] = statistic(values[whole])
-    for row in np.flatnonzero(~whole & ~missing.all(axis=1)):
-        found[row] = statistic(values[row][~missing[row]][None])[0]
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,24 +11,15 @@ import pandas as pd
 from evenhand.explaining.explainer import Explainer, Flip
 from evenhand.explaining.explanations import Explanations
 from evenhand.randomness import Streams, identities
-from evenhand.stability.possible import ROUNDING, possible_people
+from evenhand.stability.possible import ROUNDING
+from evenhand.stability.possible_people import possible_people
 from evenhand.stability.raw_search import Effort, RawSearch
+from evenhand.stability.worst_case_result import Worst
 from evenhand.table.people import People, Reader
 from evenhand.table.schema import as_frame
-from evenhand.types import BoolArray, FloatArray, IntArray
+from evenhand.types import FloatArray, IntArray
 
 PEOPLE = 256  # that are searched for at a time; bounds the memory, not the answers
-
-
-class Worst(NamedTuple):
-    """The worst perturbation found of every person of a raw table, each confirmed in the form that is reported."""
-
-    perturbed: Any
-    moved: Explanations
-    distance: FloatArray  # between explanations
-    size: FloatArray  # of the perturbation
-    flipped: BoolArray
-    exhaustive: BoolArray
 
 
 def worst_in_raw_table(
@@ -73,7 +64,8 @@ def worst_in_raw_table(
     size[rows] = explainer.cost(codes[rows], people.codes[rows])
     both = np.flatnonzero(original.valid & moved.valid & tried)
     distance[both] = explainer.cost(view.read(moved.counterfactual)[both], told[both])
-    return Worst(perturbed, moved, distance, size, flipped, exhaustive)
+    unproven = np.full(n, np.nan)
+    return Worst(perturbed, moved, distance, size, flipped, unproven, exhaustive)
 
 
 def _labels(explainer: Explainer, aim: IntArray) -> npt.NDArray[Any] | None:

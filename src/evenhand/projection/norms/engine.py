@@ -17,12 +17,10 @@ from evenhand.projection.norms.search import FOUND, TIED, UNRESOLVED, search_tab
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection, judged
-from evenhand.projection.solver import Projector, register_solver
+from evenhand.projection.solver import GUARD, Projector, register_solver
 from evenhand.sets import ConvexSet, Paraboloid, Region
 from evenhand.status import ACCURATE
 from evenhand.types import FloatArray
-
-GUARD = 1e-11  # relative distance from every constraint that rounding needs
 
 
 @dataclass
