@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
+from evenhand.auditing.document import Document, typed
 from evenhand.auditing.errors import AuditError
 from evenhand.markup import framed
 from evenhand.stability.instability import Instability
@@ -60,7 +61,7 @@ class Audit:
         """The report as one self-contained page."""
         from evenhand.auditing.report.page import render
 
-        return render(self.content)
+        return render(typed(Document, self.content))
 
     def to_markdown(self) -> str:
         """A summary for a pull request."""

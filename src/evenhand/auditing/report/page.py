@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from evenhand.auditing.document import Document, GateResult
+from evenhand.auditing.document.values import finite
 from evenhand.auditing.report.cells import method
 from evenhand.auditing.report.drawing import known
-from evenhand.auditing.report.section import Page, Row
+from evenhand.auditing.report.section import Page
 from evenhand.auditing.report.sections import SECTIONS
 from evenhand.auditing.report.sections.lookup import for_the_script
 from evenhand.pages.figures import specification
@@ -15,9 +18,9 @@ from evenhand.pages.template import embedded, environment, scripts, style, text_
 HERE = "evenhand.auditing.report"
 
 
-def render(content: Row) -> str:
-    """The page as one file; `content` has the schema "evenhand-audit/1"."""
-    page = Page(content)
+def render(document: Document) -> str:
+    """The page as one file."""
+    page = Page(document)
     charts = {name: chart for section in SECTIONS for name, chart in section.figures(page).items()}
     figures = {name: specification(chart) for name, chart in charts.items()}
     shared = _shared(page) | {"figures": list(figures)}
@@ -26,7 +29,7 @@ def render(content: Row) -> str:
     return templates.get_template("report.html.j2").render(
         shared,
         parts=parts,
-        flags=flags(content["gates"]),
+        flags=flags(document.gates),
         style=style(HERE, "report.css"),
         scripts=scripts(figures),
         people=embedded(for_the_script(page)),
@@ -37,11 +40,11 @@ def render(content: Row) -> str:
 
 def _shared(page: Page) -> dict[str, Any]:
     """What every template knows."""
-    about = page.content["audited"]
+    about = page.document.audited
     return {
-        "content": page.content,
+        "document": page.document,
         "about": about,
-        "redacted": about["redacted"],
+        "redacted": about.redacted,
         "say": page.say,
         "gates": page.gates,
         "sections": {section.name: section.title for section in SECTIONS},
@@ -51,16 +54,17 @@ def _shared(page: Page) -> dict[str, Any]:
         "radius": page.radius,
         "method": method,
         "known": known,
+        "finite": finite,
         "arrow": {"up": "▲", "down": "▼", "to": "→"},
         "words": {"up": "increase", "down": "decrease", "to": "change"},
-        "ids": [person["id"] for person in page.lookup],
+        "ids": [person.id for person in page.lookup],
     }
 
 
-def flags(gates: list[Row]) -> dict[str, str]:
+def flags(gates: Iterable[GateResult]) -> dict[str, str]:
     """Sections with a gate that fails, or else with one that is undecided."""
     by_section: dict[str, str] = {}
     for gate in gates:
-        if gate["result"] == "fail" or (gate["result"] == "undecided" and gate["section"] not in by_section):
-            by_section[gate["section"]] = gate["result"]
+        if gate.result == "fail" or (gate.result == "undecided" and gate.section not in by_section):
+            by_section[gate.section] = gate.result
     return by_section
