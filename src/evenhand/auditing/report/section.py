@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from evenhand.auditing.document import Document, GateResult
 from evenhand.auditing.document.individuals import Person
 from evenhand.auditing.document.measured import Stability
+from evenhand.auditing.gates.evidence import Evidence
 from evenhand.auditing.report.wording import Wording
 from evenhand.pages.look import METHODS
 
@@ -26,9 +27,14 @@ T = TypeVar("T", bound=OfMethod)
 
 @dataclass(frozen=True)
 class Page:
-    """The document of an audit, with the numbers that several sections refer to."""
+    """The document of an audit, with the numbers that several sections refer to.
+
+    `evidence` is for sections from outside; ours are functions of the document. It is None where there is only an
+    audit.json, and where ids and values are left out of what is written.
+    """
 
     document: Document
+    evidence: Evidence | None = None
 
     @cached_property
     def say(self) -> Wording:
@@ -89,6 +95,8 @@ class Section:
         Charts by name, which are drawn into the elements ``figure-<name>``.
     template : str
         Name of the template in `sections/`, without the ending; that of the section if left out.
+    text : str or None
+        The template of a section from outside: what stands under its heading.
     """
 
     name: str
@@ -96,6 +104,7 @@ class Section:
     values: Callable[[Page], dict[str, Any]] = lambda _: {}
     figures: Callable[[Page], dict[str, Any]] = lambda _: {}
     template: str = ""
+    text: str | None = None
 
     @property
     def file(self) -> str:
