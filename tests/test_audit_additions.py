@@ -1,8 +1,9 @@
-"""Gates and kinds of model files that are added from outside of the package, as one function each."""
+"""Gates, sections and kinds of model files that are added from outside of the package, as one file each."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,17 +17,22 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
+from audit_content import audit_content
+from browser import complaints, opened, too_wide
 from evenhand import audit
 from evenhand.auditing import AuditError
 from evenhand.auditing.document.json_schema import schema_text
 from evenhand.auditing.first_file import first_file
 from evenhand.auditing.gates import GATES, Candidate, Condition, Evidence, Situation, default_gates, gate, parse_gate
 from evenhand.auditing.model_files import FORMATS, load_model, model_file
+from evenhand.auditing.report import ADDED, Page, all_sections, register_section
 from evenhand.auditing.report.sections import SECTIONS
 from evenhand.auditing.report.sections.regulation import RULES
+from evenhand.auditing.result import Audit
 from evenhand.auditing.sources import Frame
 from evenhand.cli.app import app
 from evenhand.stats import share_interval
+from evenhand.study.modules import import_modules
 
 SCHEMA = json.loads(resources.files("evenhand.auditing").joinpath("audit.schema.json").read_text(encoding="utf-8"))
 FAILING = "The advice asks too much of people"
@@ -47,13 +53,29 @@ def model():
     return found
 """
 
+SECTION = '''
+from pathlib import Path
+from evenhand.auditing.report import register_section
+
+TEMPLATE = """
+{% from "macros.html.j2" import table with context %}
+<p class="answer">{{ words }}: {{ document.audited.explained }}</p>
+{{ table({"caption": words, "columns": ["Word|"], "rows": [[words]]}) }}
+"""
+
+@register_section("asked", title="Who is <i>asked</i> & why", template=TEMPLATE, after="coverage")
+def asked(page):
+    return {"words": "<script>alert(1)</script>"}
+'''
+
 
 @pytest.fixture(autouse=True)
 def registries() -> Iterator[None]:
     """What a test adds is gone after it."""
-    gates, formats = dict(GATES), dict(FORMATS)
+    registries: list[dict[str, Any]] = [GATES, FORMATS, ADDED]
+    kept = [dict(registry) for registry in registries]
     yield
-    for registry, before in ((GATES, gates), (FORMATS, formats)):
+    for registry, before in zip(registries, kept, strict=True):
         registry.clear()
         registry.update(before)
 
@@ -99,9 +121,10 @@ def add_format() -> None:
         return found
 
 
-def run(folder: Path, people: pd.DataFrame, source: str, gates: list[str]) -> Any:
+def run(folder: Path, people: pd.DataFrame, source: str, gates: list[str], modules: tuple[str, ...] = ()) -> Any:
     people.to_csv(folder / "people.csv", index=False)
     lines = [f"model = {json.dumps(source)}", 'data = "people.csv"', f"gates = {json.dumps(gates)}"]
+    lines += [f"modules = {json.dumps(modules)}"]
     lines += [f"{key} = {json.dumps(value)}" for key, value in QUICK.items()]
     (folder / "audit.toml").write_text("\n".join(lines) + '\nfeatures = ["income", "debt"]\n', encoding="utf-8")
     return CliRunner().invoke(app, ["audit", str(folder / "audit.toml"), "--out", str(folder / "out"), "--jobs", "1"])
@@ -262,6 +285,125 @@ class TestSections:
         names = {section.name for section in SECTIONS}
         assert {known.section for known in GATES.values()} <= names
         assert {name for rule in RULES for name in rule.sections} <= names
+
+
+def sections_of(page: str) -> list[str]:
+    return re.findall(r'<section id="([^"]+)"', page)
+
+
+def add_section(name: str = "asked", **options: Any) -> None:
+    @register_section(name, **{"title": "Asked", "template": "<p>{{ seen }}</p>"} | options)
+    def asked(page: Page) -> dict[str, Any]:
+        return {"seen": "nothing" if page.evidence is None else f"{len(page.evidence.people)} people"}
+
+
+class TestAddedSection:
+    def test_in_an_audit_file(self, model, people, tmp_path: Path) -> None:
+        import skops.io
+
+        skops.io.dump(model, tmp_path / "model.skops")
+        (tmp_path / "my_section.py").write_text(SECTION, encoding="utf-8")
+        for _ in range(2):  # the file is run anew, and replaces what it registered
+            ran = run(tmp_path, people, "model.skops", ["not_found_rate <= 0.5"], ("my_section.py",))
+            assert ran.exit_code == 0, ran.output
+        content = json.loads((tmp_path / "out" / "audit.json").read_text(encoding="utf-8"))
+        jsonschema.validate(content, SCHEMA)
+        page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+        assert sections_of(page)[:4] == ["verdict", "audited", "coverage", "asked"]
+        words = "&lt;script&gt;alert(1)&lt;/script&gt;"
+        assert f'<p class="answer">{words}: {content["audited"]["explained"]}</p>' in page
+        assert f'<th role="rowheader" scope="row">{words}</th>' in page
+        assert "<script>alert(1)" not in page
+        title = "Who is &lt;i&gt;asked&lt;/i&gt; &amp; why"
+        assert f'<h2 id="h-asked">{title}</h2>' in page
+        assert page.count(f'<a href="#asked"><span>{title}</span></a>') == 2  # beside the page, and above it
+
+    def test_sees_what_gates_see_if_it_is_there_and_may_be_shown(self, model, people) -> None:
+        add_section()
+        found = audit(model, people, **QUICK)
+        assert found.evidence is not None
+        assert "<p>60 people</p>" in found.to_html()
+        assert "<p>nothing</p>" in Audit(json.loads(found.to_json())).to_html()
+        assert "<p>nothing</p>" in audit(model, people, redact=True, **QUICK).to_html()
+
+    def test_stands_where_it_says(self) -> None:
+        own = [section.name for section in SECTIONS]
+        add_section()
+        add_section("first", after="verdict")
+        add_section("third", after="verdict")
+        add_section("second", after="first")
+        names = [section.name for section in all_sections()]
+        assert [name for name in names if name in own] == own
+        assert names[:5] == ["verdict", "first", "second", "third", "audited"]
+        assert names[names.index("limits") - 1] == "asked"
+        assert sections_of(Audit(audit_content()).to_html()) == names
+
+    def test_template_of_a_file_beside_it(self, tmp_path: Path) -> None:
+        file = SECTION.replace("template=TEMPLATE", 'template=Path("asked.html.j2")')
+        (tmp_path / "my_section.py").write_text(file, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"The template of the section 'asked', .*asked\.html\.j2, cannot be read"):
+            import_modules(("my_section.py",), tmp_path)
+        (tmp_path / "asked.html.j2").write_text("<p>From a file: {{ words }}</p>", encoding="utf-8")
+        import_modules(("my_section.py",), tmp_path)
+        assert "<p>From a file: &lt;script&gt;alert(1)" in Audit(audit_content()).to_html()
+
+    def test_names_are_taken_once(self, tmp_path: Path) -> None:
+        for name in ("my_section", "another"):
+            (tmp_path / f"{name}.py").write_text(SECTION, encoding="utf-8")
+        import_modules(("my_section.py", "my_section.py"), tmp_path)
+        taken = r"The page has a part 'asked' already, evenhand_study_my_section\.asked: choose another name"
+        with pytest.raises(ValueError, match=taken):
+            import_modules(("another.py",), tmp_path)
+        for own in ("coverage", "main", "gates", "h-limits", "drawing"):
+            with pytest.raises(ValueError, match=f"The page has a part '{own}' already, one of evenhand's own"):
+                add_section(own)
+        for wrong in ("Dear", "dear advice", "", "1st", 'a"b'):
+            with pytest.raises(ValueError, match=r"lower-case letters, digits, hyphens and underscores.*; got"):
+                add_section(wrong)
+
+    def test_place_and_template_are_checked_when_it_is_registered(self) -> None:
+        message = (
+            r"cannot stand after 'covrage': there is no such section\. Did you mean 'coverage'\? Possible are verdict"
+        )
+        with pytest.raises(ValueError, match=message):
+            add_section(after="covrage")
+        with pytest.raises(ValueError, match="cannot stand after 'asked': there is no such section"):
+            add_section(after="asked")
+        add_section("one")
+        add_section("two", after="one")
+        with pytest.raises(ValueError, match="'one' cannot stand after 'two', which itself stands after 'one'"):
+            add_section("one", after="two")
+        with pytest.raises(ValueError, match="The template of the section 'asked' is no Jinja, in line 2: "):
+            add_section(template="<p>\n{% if %}</p>")
+
+    def test_what_goes_wrong_in_it_names_it(self) -> None:
+        add_section(template="{{ nobody }}")
+        message = (
+            r"The section 'asked' of .*test_audit_additions cannot be shown: UndefinedError: 'nobody' is undefined"
+        )
+        with pytest.raises(AuditError, match=message):
+            Audit(audit_content()).to_html()
+        add_section(after="verdict", figures=lambda _: {"remedies": None})
+        with pytest.raises(AuditError, match="there is a figure 'remedies' already, call it 'asked-remedies'"):
+            Audit(audit_content()).to_html()
+
+    @pytest.mark.parametrize("width", [320, 1280])
+    def test_the_example_of_contributing(self, model, people, tmp_path: Path, width: int) -> None:
+        text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        example = re.findall(r"```py\n(.*?)```", text.partition("### How to add a section")[2], flags=re.DOTALL)[0]
+        (tmp_path / "dear.py").write_text(example, encoding="utf-8")
+        import_modules(("dear.py",), tmp_path)
+        found = audit(model, people, **QUICK)
+        found.write(tmp_path)
+        assert "made without the costs of single people" in Audit(found.content).to_html()
+        with opened(tmp_path / "report.html", width) as driver:
+            assert complaints(driver) == []
+            assert too_wide(driver) == []
+            section = driver.find_element("id", "dear")
+            assert "One person in ten is asked to change" in section.text
+            assert section.find_elements("css selector", "#figure-dear svg .role-mark path")
+            if width > 1000:
+                assert driver.find_element("css selector", "nav.side a[href='#dear']").text == "Dear advice"
 
 
 def test_the_schema_in_the_package_is_that_of_the_types() -> None:

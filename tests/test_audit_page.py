@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 
 import jsonschema
@@ -15,12 +16,16 @@ from selenium.webdriver.support.ui import WebDriverWait
 from audit_content import HOSTILE, audit_content
 from browser import complaints, on_paper, opened, printed, requests, too_wide, undrawn
 from evenhand import HighDensity, audit
+from evenhand.auditing.document import Document, GateResult, plain, typed
+from evenhand.auditing.errors import AuditError
 from evenhand.auditing.loans import loans
-from evenhand.auditing.report.page import flags, render
+from evenhand.auditing.report.page import flags
 from evenhand.auditing.report.placing import Label, place
 from evenhand.auditing.report.section import main_perturbation
 from evenhand.auditing.report.wording import Wording
+from evenhand.auditing.result import Audit
 from evenhand.pages.template import text_of
+from evenhand.stats import Interval
 
 FIGURES = {"amplification", "certificates", "pairs", "groups-cost", "groups-amplification", "remedies", "cloud"}
 SECTIONS = ["verdict", "audited", "coverage", "stability", "people", "pairs", "groups", "remedies", "lookup"]
@@ -39,14 +44,53 @@ def test_the_example_is_like_a_real_one(kind) -> None:
     jsonschema.validate(audit_content(**({kind: True} if kind else {})), schema)
 
 
+@pytest.mark.parametrize("kind", ["empty", "hostile", "redacted", None])
+def test_what_audit_json_holds_is_read_back_whole(kind) -> None:
+    content = audit_content(**({kind: True} if kind else {}))
+    document = typed(Document, json.loads(json.dumps(content)))
+    assert plain(document) == content
+    assert plain(typed(Document, plain(document))) == content
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"notes": None}, r"Document\.notes must be list; got None"),
+        ({"notes": [1]}, r"Document\.notes\[0\] must be str; got 1"),
+        ({"schema": "evenhand-audit/0"}, r"Document\.schema must be 'evenhand-audit/1'; got 'evenhand-audit/0'"),
+        ({"extra": 1}, r"Document has the key 'extra', which is none of schema, verdict"),
+        ({"pairs": {}}, r"Document\.pairs has no key 'people'"),
+        ({"comparisons": [3]}, r"Document\.comparisons\[0\] must be an object; got 3"),
+    ],
+)
+def test_what_is_no_audit_json_is_refused(content, change, message) -> None:
+    with pytest.raises(AuditError, match=f"{message}.* audit.json of the schema evenhand-audit/1 can be read"):
+        _render(content | change)
+
+
+def test_a_limit_has_to_be_a_number(content) -> None:
+    wrong = copy.deepcopy(content)
+    wrong["gates"][1] |= {"limit": None}
+    with pytest.raises(AuditError, match=r"Document\.gates\[1\]\.limit must be float; got None"):
+        _render(wrong)
+    wrong["gates"][1] |= {"limit": True}
+    with pytest.raises(AuditError, match=r"Document\.gates\[1\]\.limit must be float; got True"):
+        _render(wrong)
+
+
 @pytest.fixture(scope="module")
 def page(content, tmp_path_factory):
     return _written(content, tmp_path_factory.mktemp("audit"))
 
 
+def _render(content):
+    """The page of what audit.json holds, as somebody who has only the file makes it."""
+    return Audit(content).to_html()
+
+
 def _written(content, folder):
     file = folder / "report.html"
-    file.write_text(render(content), encoding="utf-8")
+    file.write_text(_render(content), encoding="utf-8")
     return file
 
 
@@ -104,11 +148,11 @@ def test_gates_are_those_of_the_content(page, content) -> None:
     with opened(page) as driver:
         rows = driver.find_elements(By.CSS_SELECTOR, "#gates tbody tr")
         assert [row.get_attribute("data-gate") for row in rows] == [gate["gate"] for gate in content["gates"]]
-        for row, gate in zip(rows, content["gates"], strict=True):
-            assert {"pass": "Pass", "fail": "Fail", "undecided": "Undecided"}[gate["result"]] in row.text
-            assert gate["title"] in row.text
-            assert SAY.value(gate["interval"], gate["unit"], gate["limit"]) in row.text
-            assert SAY.span(gate["interval"], gate["unit"], gate["limit"]) in row.text
+        for row, gate in zip(rows, typed(Document, content).gates, strict=True):
+            assert {"pass": "Pass", "fail": "Fail", "undecided": "Undecided"}[gate.result] in row.text
+            assert gate.title in row.text
+            assert SAY.value(gate.interval, gate.unit, gate.limit) in row.text
+            assert SAY.span(gate.interval, gate.unit, gate.limit) in row.text
             assert SAY.limit(gate) in row.text
         marked = driver.find_elements(By.CSS_SELECTOR, "nav.side .flag")
         assert len(marked) == 2
@@ -311,7 +355,7 @@ def test_parts_can_be_missing_one_by_one() -> None:
     content["certificates"]["curves"] = []
     for person in content["lookup"]:
         person["cloud"] = None
-    text = render(content)
+    text = _render(content)
     assert "not measured" in text
     assert "No certificate is shown" in text
     assert 'id="figure-remedies"' not in text
@@ -353,34 +397,35 @@ def test_without_scripts_it_says_so(page) -> None:
 
 def test_the_gate_can_be_decided_by_another_perturbation_than_the_one_shown(content) -> None:
     other = copy.deepcopy(content)
-    assert main_perturbation(other) == "noise"
+    assert main_perturbation(typed(Document, other)) == "noise"
     row = next(row for row in other["stability"] if (row["method"], row["perturbation"]) == ("closest", "missing"))
     other["gates"][1] |= {"of": "missing", "interval": row["amplification"]["median"]}
-    assert "The gate is decided by missing: 4.6 times" in render(other)
-    assert "The gate is decided by" not in render(content)
+    assert "The gate is decided by missing: 4.6 times" in _render(other)
+    assert "The gate is decided by" not in _render(content)
 
 
 def test_remedies_are_judged_by_the_gate_of_their_statistic(content) -> None:
-    assert "passes the gate “Typical stability”" in render(content)
+    assert "passes the gate “Typical stability”" in _render(content)
     other = copy.deepcopy(content)
     for row in other["remedies"]:
         row["statistic"] = "p95"
-    text = render(other)
+    text = _render(other)
     assert "passes the gate “Worst-case stability”" in text
     assert "95th percentile of amplification" in text
     other["gates"] = []
     for row in other["remedies"]:
         row["passes"] = None
-    assert "No gate judges these 7 ways" in render(other)
+    assert "No gate judges these 7 ways" in _render(other)
 
 
 def test_a_failing_gate_marks_its_section_before_an_undecided_one(content) -> None:
-    assert flags(content["gates"]) == {"stability": "fail", "pairs": "fail"}
-    assert flags(content["gates"][2:3]) == {"stability": "undecided"}
+    gates = [typed(GateResult, gate) for gate in content["gates"]]
+    assert flags(gates) == {"stability": "fail", "pairs": "fail"}
+    assert flags(gates[2:3]) == {"stability": "undecided"}
 
 
 def test_one_more_digit_where_rounding_would_hide_the_limit() -> None:
-    found = {"value": 1.93, "low": 1.84, "high": 2.02}
+    found = Interval(1.93, 1.84, 2.02)
     assert SAY.span(found, "times") == "1.8–2.0×"
     assert SAY.span(found, "times", limit=2.0) == "1.84–2.02×"
     assert SAY.value(found, "times", limit=2.0) == "1.93×"
@@ -394,11 +439,11 @@ def test_one_more_digit_where_rounding_would_hide_the_limit() -> None:
 
 
 def test_intervals_are_readable_around_zero_and_over_many_sizes() -> None:
-    assert SAY.span({"value": -0.0067, "low": -0.0801, "high": 0.0663}, "cost") == "−0.080 to 0.066 SD"
-    assert SAY.value({"value": -0.0067, "low": -0.0801, "high": 0.0663}, "cost") == "−0.007 SD"
-    assert SAY.span({"value": 6.9, "low": 0.341, "high": 102.6}, "times") == "0.34–103×"
-    assert SAY.span({"value": 1.0, "low": None, "high": None}, "times") == ""
-    assert SAY.span({"value": 1.0, "low": 0.5, "high": None}, "times") == "0.5–unbounded×"
+    assert SAY.span(Interval(-0.0067, -0.0801, 0.0663), "cost") == "−0.080 to 0.066 SD"
+    assert SAY.value(Interval(-0.0067, -0.0801, 0.0663), "cost") == "−0.007 SD"
+    assert SAY.span(Interval(6.9, 0.341, 102.6), "times") == "0.34–103×"
+    assert SAY.span(Interval.unknown(1.0), "times") == ""
+    assert SAY.span(Interval(1.0, 0.5, math.nan), "times") == "0.5–unbounded×"
 
 
 def test_names_stand_beside_their_marks_and_not_on_each_other() -> None:

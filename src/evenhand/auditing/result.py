@@ -10,7 +10,9 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
+from evenhand.auditing.document import Document, typed
 from evenhand.auditing.errors import AuditError
+from evenhand.auditing.gates import Evidence
 from evenhand.markup import framed
 from evenhand.stability.instability import Instability
 
@@ -28,10 +30,13 @@ class Audit:
         Everything, as plain data: what `audit.json` holds.
     instability : dict from "method, perturbation" to Instability
         The measurements behind it.
+    evidence : Evidence or None
+        What gates were judged on; sections of the page that are added from outside can show it.
     """
 
     content: dict[str, Any]
     instability: dict[str, Instability] = field(default_factory=dict, repr=False)
+    evidence: Evidence | None = field(default=None, repr=False)
 
     @property
     def result(self) -> str:
@@ -60,7 +65,7 @@ class Audit:
         """The report as one self-contained page."""
         from evenhand.auditing.report.page import render
 
-        return render(self.content)
+        return render(typed(Document, self.content), self.evidence)
 
     def to_markdown(self) -> str:
         """A summary for a pull request."""

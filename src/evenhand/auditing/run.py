@@ -131,8 +131,9 @@ def audit(
         measures = measure(prepared, everyone, tell)
         pairs = pair_up(prepared, everyone, tell)
         groups = compare_groups(prepared, everyone, measures, tell)
-        document = _document(prepared, everyone, measures, pairs, groups, about or {}, tell)
-    return Audit(plain(document), {f"{a}, {b}": measured for (a, b), measured in measures.instability.items()})
+        document, evidence = _document(prepared, everyone, measures, pairs, groups, about or {}, tell)
+    instability = {f"{a}, {b}": measured for (a, b), measured in measures.instability.items()}
+    return Audit(plain(document), instability, evidence)
 
 
 def _document(
@@ -143,7 +144,7 @@ def _document(
     groups: Grouped,
     about: Mapping[str, Any],
     tell: Report,
-) -> Document:
+) -> tuple[Document, Evidence]:
     setup, options = prepared.setup, prepared.options
     conditions = options.parsed_gates()
     if conditions is None:
@@ -157,7 +158,8 @@ def _document(
         )
     moved = movement.stability(prepared, measures)
     moved_in_use = [row for row in moved if row.method == setup.in_use]
-    results = judge_all(conditions, _evidence(prepared, everyone, measures, moved_in_use, pairs, groups))
+    evidence = _evidence(prepared, everyone, measures, moved_in_use, pairs, groups)
+    results = judge_all(conditions, evidence)
     perturbation = next(iter(setup.perturbations))
     about_first = [condition for condition in conditions if condition.argument in (None, perturbation)]
     limit = next((condition.limit for condition in about_first if condition.name == "median_amplification"), None)
@@ -179,7 +181,7 @@ def _document(
     missing = everyone.needed & ~everyone.found
     unanswered = prepared.order[missing[prepared.order]][: coverage.EXAMINED]
     setup.notes.extend(_blocked(prepared, unanswered) + coverage.flips_compared(prepared, measures))
-    return Document(
+    document = Document(
         schema=SCHEMA,
         verdict=verdict(results, moved_in_use, pairs.pairs, groups.rows),
         gates=[judged.row() for judged in results],
@@ -195,6 +197,7 @@ def _document(
         remedies=remedies(prepared, measures, *_remedied(results, perturbation)),
         lookup=lookup,
     )
+    return document, evidence
 
 
 def _evidence(

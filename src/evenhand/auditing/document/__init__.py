@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evenhand.auditing.document.overall import SCHEMA, Audited, DataFile, Document, GateResult, ModelSource, Verdict
 from evenhand.auditing.document.plain import plain
+from evenhand.auditing.document.typed import typed
 
 __all__ = [
     "SCHEMA",
@@ -14,4 +15,5 @@ __all__ = [
     "ModelSource",
     "Verdict",
     "plain",
+    "typed",
 ]

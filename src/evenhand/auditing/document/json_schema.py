@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from itertools import chain
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from evenhand.auditing.document.overall import SCHEMA, Document
-from evenhand.auditing.document.values import AtLeast, Known
+from evenhand.auditing.document.values import AtLeast, Known, hints_of
 from evenhand.stats import Interval
 
 PLAIN = {str: "string", int: "integer", bool: "boolean", NoneType: "null"}
@@ -35,13 +35,12 @@ def schema_text() -> str:
     return json.dumps(json_schema(), ensure_ascii=False, indent=1) + "\n"
 
 
-def _object(kind: type[Any], defined: dict[str, Schema]) -> Schema:
-    hints = get_type_hints(kind, include_extras=True)
-    names = [f.name for f in fields(kind)] if is_dataclass(kind) else list(kind._fields)
+def _object(kind: Any, defined: dict[str, Schema]) -> Schema:
+    hints = hints_of(kind)
     return {
         "type": "object",
-        "properties": {name: _of(hints[name], defined) for name in names},
-        "required": names,
+        "properties": {name: _of(hint, defined) for name, hint in hints.items()},
+        "required": list(hints),
         "additionalProperties": False,
     }
 

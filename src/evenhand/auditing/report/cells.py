@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from evenhand.auditing.document.values import finite
 from evenhand.auditing.report.drawing import known
 from evenhand.auditing.report.wording import Wording
+from evenhand.stats import Interval
 
 NONE = "–"
 
@@ -31,9 +33,9 @@ def using(name: str, in_use: str) -> Markup:
     return text + Markup(' <span class="muted">(in use)</span>') if name == in_use else text
 
 
-def both(interval: dict[str, Any] | None, unit: str, say: Wording) -> Any:
+def both(interval: Interval | None, unit: str, say: Wording) -> Any:
     """An estimate with its interval under it."""
-    if not interval or interval["value"] is None:
+    if interval is None or not finite(interval.value):
         return NONE
     span = say.span(interval, unit)
     value = Markup("<b>{}</b>").format(say.value(interval, unit))

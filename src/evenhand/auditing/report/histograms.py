@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
+from evenhand.auditing.document.measured import Stability
+from evenhand.auditing.document.values import finite
 from evenhand.auditing.report.drawing import BROAD, DASHED, TIMES, across, color_of, doublings, mark, rows, rule, text
 from evenhand.auditing.report.wording import Wording
 from evenhand.pages.look import LIGHT
@@ -19,7 +21,7 @@ LOWEST, HIGHEST = 2.0**-7, 2.0**12  # the axis ends here; what is beyond is draw
 
 
 class _Row(NamedTuple):
-    row: dict[str, Any]
+    row: Stability
     outline: list[tuple[float, float]]
     side: str
     under: float  # how high the histogram is where the name stands
@@ -30,7 +32,7 @@ class _Row(NamedTuple):
         return max(max(height for _, height in self.outline), self.under + NAME) + GAP
 
 
-def amplification(methods: list[dict[str, Any]], in_use: str, limit: float | None, say: Wording) -> Any:
+def amplification(methods: list[Stability], in_use: str, limit: float | None, say: Wording) -> Any:
     """The figure; `methods` are the methods of one perturbation."""
     outlines = [_outline(row) for row in methods]
     ends = [x for outline in outlines for x, _ in outline]
@@ -57,16 +59,16 @@ def amplification(methods: list[dict[str, Any]], in_use: str, limit: float | Non
     return alt.layer(*layers).properties(width="container", height=round(whole))
 
 
-def _outline(row: dict[str, Any]) -> list[tuple[float, float]]:
+def _outline(row: Stability) -> list[tuple[float, float]]:
     """Corners: the share of people per doubling, so that areas are equal; empty bins at the ends are left out."""
-    edges, counts = row["histogram"]["edges"], row["histogram"]["counts"]
+    edges, counts = row.histogram.edges, row.histogram.counts
     filled = [i for i, count in enumerate(counts) if count]
     total, first, last = sum(counts), filled[0], filled[-1]
     inside = [(edges[i], counts[i] / total / math.log2(edges[i + 1] / edges[i])) for i in range(first, last + 1)]
     return [(edges[first], 0.0), *inside, (edges[last + 1], 0.0)]
 
 
-def _row(row: dict[str, Any], outline: list[tuple[float, float]], scale: float, low: float, high: float) -> _Row:
+def _row(row: Stability, outline: list[tuple[float, float]], scale: float, low: float, high: float) -> _Row:
     """The name stands where it is over less of the histogram."""
     shape = [(x, scale * height) for x, height in outline]
     span = math.log2(high / low)
@@ -89,7 +91,7 @@ def _stacked(outlined: list[_Row]) -> list[_Row]:
 
 
 def _area(one: _Row, x: Any, y: Any) -> Any:
-    method = one.row["method"]
+    method = one.row.method
     line = {"color": color_of(method), "strokeWidth": 1.2, "interpolate": "step-after"}
     points = [{"x": at, "y": one.foot + height, "b": one.foot} for at, height in one.outline]
     area = rows(points).mark_area(interpolate="step-after", color=color_of(method, tint=True), opacity=1, line=line)
@@ -97,16 +99,16 @@ def _area(one: _Row, x: Any, y: Any) -> Any:
 
 
 def _estimate(one: _Row, x: Any, y: Any, least: float, say: Wording) -> list[Any]:
-    median, method = one.row["amplification"]["median"], one.row["method"]
-    if median["value"] is None:
+    median, method = one.row.amplification.median, one.row.method
+    if not finite(median.value):
         return []
     tips = {"method": method, "median": say.value(median, "times"), "95% interval": say.span(median, "times")}
-    at = {"x": max(median["value"], least), "y": one.foot} | {f"v{k}": value for k, value in enumerate(tips.values())}
+    at = {"x": max(median.value, least), "y": one.foot} | {f"v{k}": value for k, value in enumerate(tips.values())}
     shown = [alt.Tooltip(f"v{k}:N", title=name) for k, name in enumerate(tips)]
     layers = [mark([at], method).encode(x=x, y=y, tooltip=shown)]
-    if median["low"] is not None and median["high"] is not None:
+    if finite(median.low) and finite(median.high):
         line = rule(
-            [{"x": max(median["low"], least), "x2": max(median["high"], least), "y": one.foot}],
+            [{"x": max(median.low, least), "x2": max(median.high, least), "y": one.foot}],
             color_of(method),
             strokeWidth=3,
         )
@@ -115,7 +117,7 @@ def _estimate(one: _Row, x: Any, y: Any, least: float, say: Wording) -> list[Any
 
 
 def _name(one: _Row, in_use: str, y: Any, say: Wording) -> list[Any]:
-    median, method = one.row["amplification"]["median"], one.row["method"]
+    median, method = one.row.amplification.median, one.row.method
     lines = [
         (f"{method} (in use)" if method == in_use else method, color_of(method), 600),
         (f"median {say.value(median, 'times')}", LIGHT["ink"], 600),

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 from markupsafe import Markup
 
+from evenhand.auditing.document import GateResult
+from evenhand.auditing.document.values import finite
 from evenhand.auditing.report.wording import Wording
 
 WIDTH = 190
 
 
-def gate_strip(gate: dict[str, Any], say: Wording) -> Markup:
+def gate_strip(gate: GateResult, say: Wording) -> Markup:
     """Estimate and interval of a gate on its own axis, with the allowed zone in grey."""
-    interval, limit = gate["interval"], gate["limit"]
-    known = [interval[name] for name in ("value", "low", "high") if interval[name] is not None]
+    interval, limit = gate.interval, gate.limit
+    known = [value for value in interval if finite(value)]
     if not known:
         return Markup('<span class="muted">not measured</span>')
-    at = _axis([*known, limit], gate["unit"])
+    at = _axis([*known, limit], gate.unit)
     edge = at(limit)
-    zone = (6, edge) if gate["comparison"] == "<=" else (edge, WIDTH - 6)
-    mark = at(interval["value"]) if interval["value"] is not None else None
-    low, high = (at(interval[name]) if interval[name] is not None else mark for name in ("low", "high"))
+    zone = (6, edge) if gate.comparison == "<=" else (edge, WIDTH - 6)
+    mark = at(interval.value) if finite(interval.value) else None
+    low, high = (at(end) if finite(end) else mark for end in (interval.low, interval.high))
     text = say.limit(gate)
     half = 3.2 * len(text)
     label = min(max(edge, half + 2), WIDTH - half - 2)
-    kind = "failing" if gate["result"] == "fail" else "plain"
+    kind = "failing" if gate.result == "fail" else "plain"
     parts = [
         f'<line class="axis" x1="6" x2="{WIDTH - 6}" y1="12" y2="12"/>',
         f'<rect class="zone" x="{zone[0]:.1f}" y="4" width="{max(zone[1] - zone[0], 0):.1f}" height="16"/>',
@@ -38,8 +40,8 @@ def gate_strip(gate: dict[str, Any], say: Wording) -> Markup:
         parts.append(f'<circle class="dot {kind}" cx="{mark:.1f}" cy="12" r="4.5"/>')
     parts.append(f'<text x="{label:.1f}" y="36" text-anchor="middle">{Markup.escape(text)}</text>')
     heard = Markup.escape(
-        f"{say.value(interval, gate['unit'], limit)}, 95% interval "
-        f"{say.prose(interval, gate['unit'], limit) or 'not known'}; the limit is {text}."
+        f"{say.value(interval, gate.unit, limit)}, 95% interval "
+        f"{say.prose(interval, gate.unit, limit) or 'not known'}; the limit is {text}."
     )
     return Markup(
         f'<svg class="strip" width="{WIDTH}" height="40" viewBox="0 0 {WIDTH} 40" role="img" aria-label="{heard}">'
@@ -48,7 +50,7 @@ def gate_strip(gate: dict[str, Any], say: Wording) -> Markup:
     )
 
 
-def _axis(values: list[float], unit: str) -> Any:
+def _axis(values: list[float], unit: str) -> Callable[[float], float]:
     """Pixels of a value: ratios on a logarithmic axis, shares never beyond 0 and 1."""
     log = unit == "times" and min(values) > 0
     inner = [math.log(value) if log else value for value in values]

@@ -1,4 +1,4 @@
-"""The sections of the page: a module and a template each, and the order in which they stand."""
+"""The page's own sections: a module and a template each, and the order in which they stand."""
 
 from __future__ import annotations
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import altair as alt
 
+from evenhand.auditing.document import Document, GateResult
+from evenhand.auditing.document.individuals import AlikePairs
+from evenhand.auditing.document.values import finite
 from evenhand.auditing.report.drawing import (
     DASHED,
     above,
@@ -24,52 +27,54 @@ from evenhand.pages.look import LIGHT
 
 def values(page: Page) -> dict[str, Any]:
     """What the template shows."""
-    pairs = page.content["pairs"]
+    pairs = page.document.pairs
     return {
-        "answer": answer(page.content, page.gates, page.say),
+        "answer": answer(page.document, page.gates, page.say),
         "finding": directions(pairs) if pairs else None,
     }
 
 
 def figures(page: Page) -> dict[str, Any]:
     """Every pair as a dot."""
-    pairs = page.content["pairs"]
-    return {"pairs": figure(pairs, page.in_use, page.say)} if pairs and pairs["sample"] else {}
+    pairs = page.document.pairs
+    return {"pairs": figure(pairs, page.in_use, page.say)} if pairs and pairs.sample else {}
 
 
-def answer(content: dict[str, Any], gates: dict[str, dict[str, Any]], say: Wording) -> str:
+def answer(document: Document, gates: dict[str, GateResult], say: Wording) -> str:
     """How often two similar people are told something else."""
-    pairs = content["pairs"]
-    if not pairs or not pairs["pairs"]:
+    pairs = document.pairs
+    if not pairs or not pairs.pairs:
         return "No two people are similar enough to be compared as a pair."
-    different, broken = pairs["different"], pairs["broken"]
+    different, broken = pairs.different, pairs.broken
     parts = []
     for it, words, name in (
         (different, "are told to change different things", "pair_difference_rate"),
-        (broken, f"get explanations more than {say.exact(pairs['apart'], 'cost')} apart", "pair_break_rate"),
+        (broken, f"get explanations more than {say.exact(pairs.apart, 'cost')} apart", "pair_break_rate"),
     ):
-        if it["value"] is None:
+        if not finite(it.value):
             continue
         gate = gates.get(name)
-        end = f"; the limit is {say.exact(gate['limit'], 'share')}" if gate else ""
-        limit = gate["limit"] if gate else None
+        end = f"; the limit is {say.exact(gate.limit, 'share')}" if gate else ""
+        limit = gate.limit if gate else None
         parts.append(f"{say.value(it, 'share', limit)} {words} (95% interval {say.prose(it, 'share', limit)}{end})")
-    return f"Of {pairs['pairs']:,} pairs of similar people, " + ", and ".join(parts) + "."
+    return f"Of {pairs.pairs:,} pairs of similar people, " + ", and ".join(parts) + "."
 
 
-def directions(pairs: dict[str, Any]) -> str:
+def directions(pairs: AlikePairs) -> str:
     """The finding of the pairs."""
-    share = pairs["different"]["value"]
-    if not share:
+    share = pairs.different.value
+    if not finite(share) or not share:
         return "No two similar people are sent in different directions"
     return "Some people who are alike are sent in different directions"
 
 
-def figure(pairs: dict[str, Any], method: str, say: Wording) -> Any:
+def figure(pairs: AlikePairs, method: str, say: Wording) -> Any:
     """Every pair is a dot: how alike the two are, and how far their explanations are apart."""
-    sample, apart = pairs["sample"], pairs["apart"]
-    right = max([pairs["within"] or 0, *(d for d, _, _ in sample)]) or 1.0
-    tall = 1.06 * max([*(e for _, e, _ in sample), apart or 0]) or 1.0
+    sample = pairs.sample
+    apart = pairs.apart if finite(pairs.apart) else 0.0
+    within = pairs.within if finite(pairs.within) else 0.0
+    right = max([within, *(d for d, _, _ in sample)]) or 1.0
+    tall = 1.06 * max([*(e for _, e, _ in sample), apart]) or 1.0
     unit = f" ({say.cost})" if say.cost else ""
     sides = alt.Scale(domain=[0, right], nice=False)
     x = across(f"distance between the two people{unit}", sides, grid=False, tickCount=5, format="~g")

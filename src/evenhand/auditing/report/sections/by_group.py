@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import altair as alt
 from markupsafe import Markup
 
+from evenhand.auditing.document import Document, plain
+from evenhand.auditing.document.measured import GroupColumn, GroupRow
+from evenhand.auditing.document.values import finite
 from evenhand.auditing.report.cells import NONE, Table, both
 from evenhand.auditing.report.drawing import (
     DASHED,
@@ -21,7 +24,10 @@ from evenhand.auditing.report.drawing import (
 from evenhand.auditing.report.section import Page, Section
 from evenhand.auditing.report.wording import Wording
 from evenhand.pages.look import LIGHT
+from evenhand.stats import Interval
 
+Measure = Literal["cost", "amplification"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
 FAINT = 0.4
 STEP = 34  # pixels of a group's row
 SPLIT = "\u2063"  # an invisible separator: stands in no name
@@ -29,60 +35,64 @@ SPLIT = "\u2063"  # an invisible separator: stands in no name
 
 def values(page: Page) -> dict[str, Any]:
     """What the template shows."""
-    if not page.content["groups"]:
+    if not page.document.groups:
         return {}
     return {
-        "heard": {what: heard(page.content, what, page.say) for what in ("cost", "amplification")},
-        "numbers_of": table(page.content, page.say),
-        "gaps": gaps(page.content, page.say),
+        "heard": {what: heard(page.document, what, page.say) for what in MEASURES},
+        "numbers_of": table(page.document, page.say),
+        "gaps": gaps(page.document, page.say),
     }
 
 
 def figures(page: Page) -> dict[str, Any]:
     """Medians of every group."""
-    parts = page.content["groups"]
-    drawn = {what: figure(parts, what, page.in_use, page.limit, page.say) for what in ("cost", "amplification")}
+    parts = page.document.groups
+    drawn = {what: figure(parts, what, page.in_use, page.limit, page.say) for what in MEASURES}
     return {f"groups-{what}": chart for what, chart in drawn.items() if chart is not None}
 
 
-def heard(content: dict[str, Any], what: str, say: Wording) -> str:
+def heard(document: Document, what: Measure, say: Wording) -> str:
     """What the dots show."""
     unit = "cost" if what == "cost" else "times"
     parts = [
-        f"{part['column']} {group['group']} {say.value(group[what]['median'], unit)}"
-        for part in content["groups"]
-        for group in part["groups"]
-        if group[what] and group[what]["median"]["value"] is not None
+        f"{part.column} {group.group} {say.value(median, unit)}"
+        for part in document.groups
+        for group in part.groups
+        if (median := _median(group, what)) is not None
     ]
     name = "Median cost" if what == "cost" else "Median amplification"
     return f"{name} by group: {'; '.join(parts)}."
 
 
-def table(content: dict[str, Any], say: Wording) -> Table:
+def _median(group: GroupRow, what: Measure) -> Interval | None:
+    """None if it was not measured."""
+    of = group.cost if what == "cost" else group.amplification
+    return of.median if of is not None and finite(of.median.value) else None
+
+
+def table(document: Document, say: Wording) -> Table:
     """The method in use, group by group."""
     rows = []
-    for part in content["groups"]:
-        for group in part["groups"]:
-            moved = group["amplification"] or {}
-            name = f"{part['column']}: {group['group']}" + (" (few)" if group["few"] else "")
+    for part in document.groups:
+        for group in part.groups:
+            moved = group.amplification
+            name = f"{part.column}: {group.group}" + (" (few)" if group.few else "")
             rows.append(
                 [
                     name,
-                    f"{group['people']:,}",
-                    f"{group['not_found']:,} of {group['needed']:,}",
-                    both(group["cost"]["median"], "cost", say),
-                    both(group["cost"]["mean"], "cost", say),
-                    both(group["cost_difference"], "cost", say),
-                    say.number(group["boundary"]["median"], "cost")
-                    if group["boundary"]["median"] is not None
-                    else NONE,
-                    both(group["adjusted_difference"], "cost", say),
-                    both(moved.get("median"), "times", say),
-                    both(moved.get("p95"), "times", say),
+                    f"{group.people:,}",
+                    f"{group.not_found:,} of {group.needed:,}",
+                    both(group.cost.median, "cost", say),
+                    both(group.cost.mean, "cost", say),
+                    both(group.cost_difference, "cost", say),
+                    say.number(group.boundary.median, "cost") if finite(group.boundary.median) else NONE,
+                    both(group.adjusted_difference, "cost", say),
+                    both(moved.median if moved else None, "times", say),
+                    both(moved.p95 if moved else None, "times", say),
                 ]
             )
     return Table(
-        f"{content['audited']['in_use']}, the method in use; 95% intervals",
+        f"{document.audited.in_use}, the method in use; 95% intervals",
         [
             *(
                 "Group",
@@ -99,45 +109,46 @@ def table(content: dict[str, Any], say: Wording) -> Table:
     )
 
 
-def gaps(content: dict[str, Any], say: Wording) -> Table:
+def gaps(document: Document, say: Wording) -> Table:
     """The largest differences between two groups of a column."""
-    kinds = {
-        "cost_gap": ("Median cost|", "cost"),
-        "adjusted_gap": ("Cost at the same distance|", "cost"),
-        "recourse_gap": ("Mean cost (equalizing recourse)|", "cost"),
-        "amplification_gap": ("Amplification|", "times"),
-    }
-    kinds = {key: it for key, it in kinds.items() if any(key in part for part in content["groups"])}
     rows = []
-    for part in content["groups"]:
-        row: list[Any] = [part["column"]]
-        for key, (_, unit) in kinds.items():
-            gap = part.get(key)
-            if not gap or gap["value"] is None:
-                row.append(NONE)
-            else:
-                of = Markup('<span class="plain">{}</span>').format(" and ".join(map(str, part[f"{key}_of"])))
-                row.append(both(gap, unit, say) + of)
-        rows.append(row)
+    for part in document.groups:
+        costs = [
+            (part.cost_gap, part.cost_gap_of),
+            (part.adjusted_gap, part.adjusted_gap_of),
+            (part.recourse_gap, part.recourse_gap_of),
+        ]
+        cells = [_gap(gap, of, "cost", say) for gap, of in costs]
+        rows.append([part.column, *cells, _gap(part.amplification_gap, part.amplification_gap_of, "times", say)])
     return Table(
         "Largest differences between two groups that are not few",
-        ["Column", *(name for name, _ in kinds.values())],
+        [
+            *("Column", "Median cost|", "Cost at the same distance|", "Mean cost (equalizing recourse)|"),
+            "Amplification|",
+        ],
         rows,
     )
 
 
-def figure(parts: list[dict[str, Any]], what: str, method: str, limit: float | None, say: Wording) -> Any | None:
+def _gap(gap: Interval | None, of: list[str], unit: str, say: Wording) -> Any:
+    """A difference, with the two groups under it."""
+    if gap is None or not finite(gap.value):
+        return NONE
+    return both(gap, unit, say) + Markup('<span class="plain">{}</span>').format(" and ".join(of))
+
+
+def figure(parts: list[GroupColumn], what: Measure, method: str, limit: float | None, say: Wording) -> Any | None:
     """Medians with intervals for every group; None if nothing was measured."""
     order, dots = [], []
     for part in parts:
-        order.append(_row_name(part["column"], "", ""))
-        for group in part["groups"]:
-            few = " (few)" if group["few"] else ""
-            order.append(_row_name(part["column"], str(group["group"]), f"n = {group['people']:,}{few}"))
-            median = (group[what] or {}).get("median")
-            if median and median["value"] is not None:
-                ends = {"x": median["value"], "a": median["low"], "b": median["high"]}
-                dots.append({"g": order[-1], "o": FAINT if group["few"] else 1.0} | ends)
+        order.append(_row_name(part.column, "", ""))
+        for group in part.groups:
+            few = " (few)" if group.few else ""
+            order.append(_row_name(part.column, group.group, f"n = {group.people:,}{few}"))
+            median = _median(group, what)
+            if median is not None:
+                ends = {"x": median.value, "a": plain(median.low), "b": plain(median.high)}
+                dots.append({"g": order[-1], "o": FAINT if group.few else 1.0} | ends)
     if not dots:
         return None
     x = _group_axis(dots, what == "amplification", limit, say)

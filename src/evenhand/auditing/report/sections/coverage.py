@@ -6,6 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from evenhand.auditing.document import Document
+from evenhand.auditing.document.measured import DrawCoverage, MethodCoverage
 from evenhand.auditing.report import strips
 from evenhand.auditing.report.cells import Table, method, using
 from evenhand.auditing.report.section import Page, Section, in_order
@@ -15,73 +17,73 @@ from evenhand.pages.look import METHODS
 
 def values(page: Page) -> dict[str, Any]:
     """What the template shows."""
-    coverage = page.content["coverage"]
-    drawn = [row for row in coverage["draws"] if row["perturbation"] == page.main and row["draws"]]
+    coverage = page.document.coverage
+    drawn = [row for row in coverage.draws if row.perturbation == page.main and row.draws]
     return {
-        "answer": answer(page.content, page.main),
+        "answer": answer(page.document, page.main),
         "mine": in_order(drawn),
         "strips": strips,
-        "draws": draws(page.content, in_order(coverage["draws"])),
-        "people": people(page.content, in_order(coverage["people"])),
-        "reasons": reasons(page.content, _methods(page.content)),
+        "draws": draws(page.document, in_order(coverage.draws)),
+        "people": people(page.document, in_order(coverage.people)),
+        "reasons": reasons(page.document, _methods(page.document)),
     }
 
 
-def answer(content: dict[str, Any], main: str | None) -> Markup:
+def answer(document: Document, main: str | None) -> Markup:
     """How many of the planned comparisons could be made."""
-    in_use = content["audited"]["in_use"]
-    for row in content["coverage"]["draws"]:
-        if row["method"] == in_use and row["perturbation"] == main and row["draws"]:
-            share = Wording().number(row["compared"] / row["draws"], "share")
+    in_use = document.audited.in_use
+    for row in document.coverage.draws:
+        if row.method == in_use and row.perturbation == main and row.draws:
+            share = Wording().number(row.compared / row.draws, "share")
             return Markup(
                 "With {}, the method in use, {} of the {} planned comparisons could be made. "
                 "What is left out is counted here and not dropped silently."
-            ).format(method(in_use), share, f"{row['draws']:,}")
+            ).format(method(in_use), share, f"{row.draws:,}")
     return Markup("No comparison was planned, so there is nothing that could be left out.")
 
 
-def people(content: dict[str, Any], rows: list[dict[str, Any]]) -> Table:
+def people(document: Document, rows: list[MethodCoverage]) -> Table:
     """Who got an explanation, by method."""
-    in_use = content["audited"]["in_use"]
+    in_use = document.audited.in_use
     return Table(
         "People, by method",
         ["Method", "People|", "Explained|", "Need none|", "Not found|"],
         [
-            [using(row["method"], in_use), *(f"{row[key]:,}" for key in ("people", "found", "already", "not_found"))]
+            [
+                using(row.method, in_use),
+                *(f"{count:,}" for count in (row.people, row.found, row.already, row.not_found)),
+            ]
             for row in rows
         ],
     )
 
 
-def reasons(content: dict[str, Any], methods: list[str]) -> Table:
+def reasons(document: Document, methods: list[str]) -> Table:
     """Why there is no explanation."""
     return Table(
         "Why no explanation was found: people, by method",
         ["Reason", *(f"{name}|" for name in methods)],
-        [
-            [row["reason"], *(f"{row['counts'].get(name, 0):,}" for name in methods)]
-            for row in content["coverage"]["reasons"]
-        ],
+        [[row.reason, *(f"{row.counts.get(name, 0):,}" for name in methods)] for row in document.coverage.reasons],
     )
 
 
-def draws(content: dict[str, Any], rows: list[dict[str, Any]]) -> Table:
+def draws(document: Document, rows: list[DrawCoverage]) -> Table:
     """What became of the planned comparisons."""
-    in_use = content["audited"]["in_use"]
+    in_use = document.audited.in_use
     return Table(
         "Comparisons, by method and perturbation",
         ["Method", "Perturbation", "Planned|", "Compared|", "Decision flipped|", "Not found|"],
         [
-            [using(row["method"], in_use), row["perturbation"]]
-            + [f"{row[key]:,}" for key in ("draws", "compared", "flipped", "not_found")]
+            [using(row.method, in_use), row.perturbation]
+            + [f"{count:,}" for count in (row.draws, row.compared, row.flipped, row.not_found)]
             for row in rows
         ],
     )
 
 
-def _methods(content: dict[str, Any]) -> list[str]:
+def _methods(document: Document) -> list[str]:
     """Methods that have a column in the table of reasons."""
-    counted = {name for row in content["coverage"]["reasons"] for name in row["counts"]}
+    counted = {name for row in document.coverage.reasons for name in row.counts}
     return [*(name for name in METHODS if name in counted), *sorted(counted - set(METHODS))]
 
 

@@ -6,20 +6,25 @@ from typing import Any
 
 from markupsafe import Markup
 
+from evenhand.auditing.document import Document
 from evenhand.auditing.report.section import Page, Section
+from evenhand.stats import Interval
 
 
 def values(page: Page) -> dict[str, Any]:
     """What the template shows."""
-    return {"answer": answer(page.content)}
+    spans = [
+        page.say.span(Interval(card.amplification, card.low, card.high), "times") for card in page.document.least_stable
+    ]
+    return {"answer": answer(page.document), "cards": list(zip(page.document.least_stable, spans, strict=True))}
 
 
 FEW = dict(enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2))
 
 
-def answer(content: dict[str, Any]) -> Markup:
+def answer(document: Document) -> Markup:
     """What the cards show."""
-    count = len(content["least_stable"])
+    count = len(document.least_stable)
     if not count:
         return Markup("Nobody’s explanation could be compared, so nobody is listed.")
     who = "For this person" if count == 1 else f"For these {FEW.get(count, count)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from evenhand.auditing.document import plain
 from evenhand.auditing.report.section import Page, Section
 from evenhand.pages.look import LIGHT, METHODS, SHAPES
 
@@ -11,7 +12,7 @@ from evenhand.pages.look import LIGHT, METHODS, SHAPES
 def for_the_script(page: Page) -> dict[str, Any]:
     """What the script needs; colours are those of the other figures, which the style sheet knows."""
     return {
-        "people": page.lookup,
+        "people": plain(page.lookup),
         "in_use": page.in_use,
         "unit": page.say.cost,
         "limit": page.limit,
