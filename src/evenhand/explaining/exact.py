@@ -22,3 +22,164 @@ from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray, IntArray
 
 CLEAR = 1e-5  # who is further from every boundary, relative to the numbers that meet there, is not on its other side
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactExplainer(Explainer):
+    """Projects people onto a region per label.
+
+    Attributes
+    ----------
+    view : View
+        The model, as a function from labels to regions.
+    cost : L1, L2 or Gower
+        The cost of a change.
+    region : callable
+        ``region(k)`` is where counterfactuals for the k-th label may lie, in expanded rows and apart from the limits.
+    limits : Limits
+        What may change.
+    actionable : Actionable
+        The same as it was said, to tell what blocks people.
+    densities : ClassDensities, optional
+        Where labels are dense, if answers have to be: every answer is checked against the density itself.
+    whole : bool
+        Whether the region is all that the model gives the label, not a part of it.
+    stays : bool
+        Whether a person whom the model already gives the target stays as it is.
+    max_nodes : int
+        Where a search over levels and steps stops for one person: then the answer carries its gap.
+    """
+
+    view: View
+    cost: Any
+    region: Callable[[int], Any]
+    limits: Limits
+    actionable: Actionable = field(default_factory=Actionable)
+    densities: ClassDensities | None = None
+    whole: bool = False
+    stays: bool = True
+    max_nodes: int = 10_000
+    _projectors: dict[tuple[int, float], Projector] = field(default_factory=dict, init=False, repr=False)
+
+    def _prepare(self, k: int) -> None:
+        self.projector(k)
+
+    def projector(self, k: int, margin: float = 0.0) -> Projector:
+        """Projector onto the region of the k-th label, with a further distance kept from its boundaries."""
+        if (k, margin) not in self._projectors:
+            self._projectors[k, margin] = solver(self._problem(k, margin))
+        return self._projectors[k, margin]
+
+    def _problem(self, k: int, margin: float = 0.0) -> Problem:
+        region = self.region(k)
+        if margin > 0:
+            region = region.shrink(margin, measure(self.cost, self.view))
+        return Problem(region, self.cost, self.limits, self.view.columns, self.max_nodes)
+
+    @property
+    def exact(self) -> ExactExplainer:
+        """Itself: its answers are projections."""
+        return self
+
+    @property
+    def certifiable(self) -> bool:
+        """Whether the solver projects onto convex pieces in a norm, which is what theorems are about."""
+        convex = []
+        for k in range(len(self.view.classes)):
+            try:
+                convex.append(kind_of(self._problem(k)).convex)
+            except ValueError:  # a class without a density is no target
+                continue
+        return bool(convex) and all(convex)
+
+    def free_projector(self, k: int) -> Projector:
+        """Projector onto all that the model gives the k-th label, whatever may change."""
+        if self.whole and not self.limits.any:
+            return self.projector(k)
+        if (k, -1.0) not in self._projectors:
+            region = self.view.region(self.view.classes[k])
+            limits = Actionable().over(self.view.schema)
+            self._projectors[k, -1.0] = solver(Problem(region, self.cost, limits, self.view.columns, self.max_nodes))
+        return self._projectors[k, -1.0]
+
+    def _present(self, X: FloatArray, goal: IntArray) -> IntArray:
+        """Labels of people who are clear of every boundary are read from the regions, which saves a prediction.
+
+        All others are asked for, and so are those who seem to be there already: that is said by the model itself.
+        """
+        label = np.full(len(X), -1, dtype=np.int64)
+        if not self.view.reader.plain:  # of plain numbers a prediction costs next to nothing
+            for k in range(len(self.view.classes)):
+                clear = self.free_projector(k).within(X, CLEAR)
+                if clear is None:
+                    break
+                label[clear] = k
+        asked = (label < 0) | (label == goal)
+        label[asked] = self.view.decide(X[asked])
+        return label
+
+    def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
+        """Counterfactuals towards one label, confirmed by the model itself."""
+        answers = unanswered(X, np.full(len(X), k))
+        left = np.arange(len(X))
+        first = self.projector(k)
+        for attempt, (guard, margin) in enumerate(first.guards):
+            projection = self.projector(k, margin).project(X[left], guard, cutoff[left])
+            reached = np.flatnonzero(~np.isnan(projection.cost))
+            if attempt == 0:  # a wider guard cuts the region further and proves less
+                answers.status[:] = projection.status
+                answers.floor[:] = np.minimum(projection.bound, cutoff)
+                answers.floor[reached] = projection.cost[reached] - projection.gap[reached]
+                answers.status[reached] = Status.REJECTED  # unless the model confirms it now or further inside
+            points = projection.points[reached]
+            confirmed = self._confirmed(points, k)
+            rows = left[reached[confirmed]]
+            answers.points[rows] = points[confirmed]
+            answers.cost[rows] = self.cost.price(X[rows], points[confirmed])
+            answers.status[rows] = projection.status[reached[confirmed]]
+            left = left[answers.status[left] == Status.REJECTED]
+            if not len(left):
+                break
+        return answers
+
+    def _confirmed(self, points: FloatArray, k: int) -> BoolArray:
+        confirmed = super()._confirmed(points, k)
+        if self.densities is None or not len(points):
+            return confirmed
+        label = self.view.classes[k]
+        where = points if self.densities.layout is not None else self.view.image(points)
+        dense: BoolArray = self.densities.score(where, label) >= self.densities.log_threshold(label)
+        return confirmed & dense
+
+    def _before(self, a: FloatArray, b: FloatArray, k: int) -> bool:
+        return self.projector(k).before(a, b)
+
+    def _blockers(self, codes: FloatArray, goal: IntArray) -> Blockers:
+        return Blockers(self.freed, self.actionable, self.view.schema, codes, goal)
+
+    def freed(self, actionable: Actionable, schema: Schema | None = None) -> ExactExplainer:
+        """The same explainer with other limits."""
+        limits = actionable.over(self.view.schema if schema is None else schema)
+        return replace(self, actionable=actionable, limits=limits)
+
+
+def measure(cost: Any, view: View) -> Any:
+    """What a margin knows of a cost: in expanded rows it is kept for changes of numbers only."""
+    if not isinstance(cost, Gower) and not len(view.columns.categories):
+        return cost
+    layout = view.columns
+    return _OnNumbers(L1(weights=cost.rates(layout.n_columns)[layout.numbers]), len(layout.numbers))
+
+
+@dataclass(frozen=True, eq=False)
+class _OnNumbers:
+    """A cost of the numbers in front of an expanded row; levels do not count."""
+
+    cost: L1
+    n: int
+
+    def dual(self, rows: FloatArray) -> npt.NDArray[np.float64]:
+        return self.cost.dual(rows[:, : self.n])
+
+    def reach(self, matrix: FloatArray) -> float:
+        return self.cost.reach(matrix[:, : self.n])
