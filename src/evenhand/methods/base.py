@@ -90,7 +90,14 @@ def exact_explainer(
         decision = seen.region(seen.classes[k])
         if recipe.margin > 0:
             decision = decision.shrink(recipe.margin, measure(cost, seen))
-        return decision if densities is None else decision & _dense(densities, seen, k)
+        if densities is None:
+            return decision
+        if not hasattr(decision, "__and__"):
+            raise TypeError(
+                f"The regions of {type(model).__name__} do not meet densities: {type(decision).__name__} has no &. "
+                "Use Closest, or write its __and__ and a solver that takes the result."
+            )
+        return decision & _dense(densities, seen, k)
 
     actionable = Actionable() if recipe.actionable is None else recipe.actionable
     whole = recipe.margin == 0 and density is None

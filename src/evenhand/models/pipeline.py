@@ -35,9 +35,11 @@ def _pipeline(model: Any) -> View:
     def latent(k: int) -> Region:
         assert inner.latent is not None
         region = inner.latent(k)
-        # Rows get as wide as the raw table, which may be far wider than the last step's.
-        rows = max((len(piece.halfspaces[0]) for piece in region.pieces), default=0)
-        check_size(len(region), rows, n_raw, f"a Pipeline that ends in {type(last).__name__}")
+        # Rows get as wide as the raw table, which may be far wider than the last step's; a region without a list of
+        # pieces knows by itself what a map makes of it.
+        pieces = getattr(region, "pieces", ())
+        rows = max((len(piece.halfspaces[0]) for piece in pieces), default=0)
+        check_size(len(pieces), rows, n_raw, f"a Pipeline that ends in {type(last).__name__}")
         return region
 
     return View(model, inner.classes, number_reader(n_raw, names), encode, latent)

@@ -188,6 +188,11 @@ def certify(
             f"{type(explainer).__name__}: of what it does not solve exactly nothing can be proven. "
             "Measure it with instability() or worst_case()."
         )
+    if not exact.certifiable and explainer.view.reader.plain:
+        raise TypeError(
+            "certify needs regions of convex pieces and a cost that is a norm, which the solver of "
+            f"{type(explainer.view.model).__name__}'s regions does not promise; measure with instability() or worst_case()."
+        )
     if not exact.certifiable:
         raise needs_numbers("certify", explainer.view)
     if np.isin(exact.limits.directions, (UP, DOWN)).any():
