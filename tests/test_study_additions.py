@@ -191,7 +191,10 @@ def test_refused_before_anything_runs(file: Path, old: str, new: str, text: str)
         ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
         ("1 / 0", "ZeroDivisionError"),
         ("def", "SyntaxError"),
-        (ADDED.replace("class SaltAndPepper", "class Gaussian"), "There is a perturbation 'gaussian' already"),
+        (
+            ADDED.replace("class SaltAndPepper", "class Gaussian"),
+            "evenhand_study_added.Gaussian in .*added.py cannot be the perturbation 'gaussian'",
+        ),
         (ADDED.replace("@dataclass(frozen=True)\n", ""), "TypeError: A perturbation is a dataclass"),
     ],
 )

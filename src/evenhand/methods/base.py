@@ -12,6 +12,7 @@ from evenhand.costs import Cost, Gower, cost_for
 from evenhand.density import ClassDensities, HighDensity
 from evenhand.explaining.exact import ExactExplainer, measure
 from evenhand.models import View, view_of
+from evenhand.registering import check_free
 from evenhand.sets import Region
 from evenhand.table.limits import Actionable, Limits
 from evenhand.table.people import is_frame
@@ -29,6 +30,8 @@ def method(name: str) -> Callable[[M], M]:
     """
 
     def register(kind: M) -> M:
+        instead = 'choose another name with @method("..."), or remove that one from METHODS first.'
+        check_free("method", name, kind, METHODS.get(name), instead)
         METHODS[name] = kind
         return kind
 

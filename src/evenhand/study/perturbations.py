@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evenhand.perturbations import PERTURBATIONS, Perturbation, Relative, learned, parameters_of, perturbed
 from evenhand.perturbations.registry import ROWS
+from evenhand.registering import is_ours, source_file
 from evenhand.settings import check_known, flag, nearest
 from evenhand.study.errors import StudyError
 from evenhand.types import FloatArray
@@ -149,9 +148,5 @@ def _is_number(value: Any) -> bool:
 
 def _content(cls: type[Any]) -> str:
     """Hash of the file that a perturbation comes from, empty for ours: they change with the package's version."""
-    if cls.__module__.partition(".")[0] == "evenhand":
-        return ""
-    try:
-        return hashlib.sha256(Path(inspect.getfile(cls)).read_bytes()).hexdigest()
-    except (OSError, TypeError):  # made in a notebook, without a file
-        return ""
+    file = None if is_ours(cls) else source_file(cls)
+    return "" if file is None else hashlib.sha256(file.read_bytes()).hexdigest()
