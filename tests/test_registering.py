@@ -18,6 +18,7 @@ from evenhand.methods import METHODS
 from evenhand.perturbations import PERTURBATIONS
 from evenhand.projection.solver import SOLVERS
 from evenhand.study import StudyError
+from evenhand.study.models import MODELS
 from evenhand.study.modules import import_modules
 
 
@@ -74,6 +75,14 @@ KINDS = {
         lambda name: FORMATS[f".{name}"].read,
         "skops",
         r'choose another suffix with @model_file\("\.suffix"\), or remove that one from FORMATS first',
+    ),
+    "model of studies": Kind(
+        MODELS,
+        "from sklearn.tree import DecisionTreeClassifier\nfrom evenhand.study import study_model\n",
+        '@study_model("{name}")\ndef {object}():\n    return DecisionTreeClassifier()\n{object}.value = {value}\n',
+        lambda name: MODELS[name],
+        "tree",
+        r'choose another name with @study_model\("\.\.\."\), or remove that one from MODELS first',
     ),
     "solver": Kind(  # its name is that of the class
         SOLVERS,
