@@ -14,7 +14,8 @@ from evenhand.explaining.exact import ExactExplainer, measure
 from evenhand.models import View, view_of
 from evenhand.registering import check_free
 from evenhand.sets import Region
-from evenhand.table.limits import Actionable, Limits
+from evenhand.table.actionable import Actionable
+from evenhand.table.limits import Limits
 from evenhand.table.people import is_frame
 from evenhand.table.schema import Schema
 

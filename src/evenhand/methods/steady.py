@@ -15,7 +15,8 @@ from evenhand.methods.base import exact_explainer, method, settled
 from evenhand.models import needs_numbers, view_of
 from evenhand.projection import Problem, Projector, solver
 from evenhand.sets import ConvexSet, Region
-from evenhand.table.limits import DOWN, UP, Actionable
+from evenhand.table.actionable import Actionable
+from evenhand.table.limits import DOWN, UP
 from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 
