@@ -105,7 +105,7 @@ class Steady:
             raise ValueError(
                 'Steady needs an l2 cost ("l2" or L2(...)): projections in l1 can move further than people.'
             )
-        plain = exact_explainer(self, model, X, y, self.density)
+        plain = exact_explainer(self, model, X, y, self.density, seen=seen)
         seen, whole = plain.view, plain.region
         if np.isin(plain.limits.directions, (UP, DOWN)).any():
             raise ValueError(
