@@ -41,6 +41,7 @@ from evenhand.perturbations import PERTURBATIONS
 from evenhand.projection import Problem, solver
 from evenhand.projection.solver import SOLVERS
 from evenhand.study import StudyError, combined, read_study, run_study
+from evenhand.study.models import MODELS
 from evenhand.study.modules import import_modules
 from evenhand.study.spec import parse_study
 from evenhand.table.layout import Layout
@@ -301,7 +302,7 @@ cost = ["l1", "first_is_dear"]
 def _registries() -> Iterator[None]:
     """What a test adds is gone after it."""
     (kinds,) = gc.get_referents(view.registry)  # models cannot be taken back by any function
-    registries = [METHODS, COSTS, PERTURBATIONS, GATES, FORMATS, kinds]
+    registries = [METHODS, COSTS, PERTURBATIONS, GATES, FORMATS, MODELS, kinds]
     before, solvers = [dict(registry) for registry in registries], list(SOLVERS)
     by_value = set(cloudpickle.list_registry_pickle_by_value())
     yield
@@ -605,7 +606,8 @@ class TestContributing:
     def test_are_found_where_it_says(
         self, examples: list[Any], linear: LogisticRegression, people: pd.DataFrame
     ) -> None:
-        assert len(examples) == 7
+        assert len(examples) == 8
+        assert "counts" in MODELS
         assert "boast" in PERTURBATIONS
         assert "dear_rate" in GATES
         assert ".weights" in FORMATS
@@ -619,7 +621,7 @@ class TestContributing:
 
     def test_solver(self, examples: list[Any], people: pd.DataFrame) -> None:
         X = people.to_numpy()
-        region = examples[1].Outside(np.eye(2), -X.mean(axis=0), 2.0)
+        region = examples[2].Outside(np.eye(2), -X.mean(axis=0), 2.0)
         limits = Actionable().over(Schema.numbers(2))
         found = solver(Problem(region, L1(), limits, Layout.of_numbers(2))).project(X)
         assert set(found.status) == {"optimal"}

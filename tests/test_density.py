@@ -355,7 +355,7 @@ def test_too_small_regularisation_is_raised(monkeypatch: pytest.MonkeyPatch) -> 
     Z = np.random.default_rng(0).normal(size=(10, 30))  # more columns than points: no covariance has an inverse
     model = HighDensity(reg_covar=0.0).fit(Z, np.zeros(10), [0])
     assert model.region(0).contains(Z).mean() >= 0.5
-    monkeypatch.setattr("evenhand.density._REGULARISATIONS", ())
+    monkeypatch.setattr("evenhand.density.high_density._REGULARISATIONS", ())
     model = HighDensity(reg_covar=0.0).fit(Z, np.zeros(10), [0])
     with pytest.raises(ValueError, match=r"its 10 training points have no invertible covariance.*reg_covar=0"):
         model.region(0)

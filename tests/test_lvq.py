@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from evenhand.models import lvq
+from evenhand.models import quantization
 from evenhand.models.lvq import GLVQ, GMLVQ
 
 BOTH = pytest.mark.parametrize("cls", [GLVQ, GMLVQ])
@@ -56,7 +56,7 @@ def test_gradient_is_that_of_the_cost(with_omega: bool, seed: int) -> None:
     X, owner = rng.normal(size=(40, 4)), np.array([0, 0, 1, 2, 2])
     own = rng.integers(3, size=40)[:, None] == owner
     flat = rng.normal(size=5 * 4 + 16 * with_omega)
-    error = check_grad(lambda v: lvq._cost(v, X, own)[0], lambda v: lvq._cost(v, X, own)[1], flat)
+    error = check_grad(lambda v: quantization._cost(v, X, own)[0], lambda v: quantization._cost(v, X, own)[1], flat)
     assert error < 1e-6
 
 
@@ -65,13 +65,13 @@ def test_cost_is_that_of_the_definition(cls: Any) -> None:
     X, y = load_iris(return_X_y=True)
     model = cls(2, random_state=0).fit(X, y)
     flat = np.concatenate([model.prototypes_.ravel(), getattr(model, "omega_", np.zeros(0)).ravel()])
-    assert lvq._cost(flat, X, model.labels_ == y[:, None])[0] == pytest.approx(mean_mu(model, X, y))
+    assert quantization._cost(flat, X, model.labels_ == y[:, None])[0] == pytest.approx(mean_mu(model, X, y))
 
 
 @pytest.mark.parametrize("with_omega", [False, True])
 def test_sample_on_two_prototypes_costs_nothing(with_omega: bool) -> None:
     flat = np.concatenate([np.ones(4), np.eye(2).ravel() if with_omega else np.zeros(0)])
-    cost, gradient = lvq._cost(flat, np.ones((3, 2)), np.array([[True, False]] * 3))
+    cost, gradient = quantization._cost(flat, np.ones((3, 2)), np.array([[True, False]] * 3))
     assert cost == 0.0
     assert not gradient.any()
 
@@ -82,7 +82,7 @@ def test_sample_on_two_prototypes_costs_nothing(with_omega: bool) -> None:
 def test_training_beats_its_own_start(cls: Any, load: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = load(return_X_y=True)
     trained = cls(count, random_state=0).fit(X, y)
-    monkeypatch.setattr(lvq, "minimize", lambda _, x0, **__: OptimizeResult(x=x0, nit=0, status=0))
+    monkeypatch.setattr(quantization, "minimize", lambda _, x0, **__: OptimizeResult(x=x0, nit=0, status=0))
     start = cls(count, random_state=0).fit(X, y)
     assert mean_mu(trained, X, y) < mean_mu(start, X, y) - 0.001
     assert trained.score(X, y) >= start.score(X, y) - 0.02

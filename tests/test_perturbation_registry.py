@@ -73,7 +73,7 @@ def test_pickles_that_name_former_modules_can_still_be_read() -> None:
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'gaussian' already, evenhand.perturbations.numbers.Gaussian.*name="):
+    with pytest.raises(ValueError, match=r"'gaussian': evenhand.perturbations.numbers.Gaussian has.*name="):
         register(name="gaussian")(TwiceAsMuch)
     assert class_named("gaussian") is Gaussian
 

@@ -16,6 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import GLVQ, L1, L2, Actionable, Closest, Gaussian, HighDensity, Relative, Steady, instability
+from evenhand.methods import base, steady
+from evenhand.models import view_of
 from evenhand.projection import project
 from evenhand.sets import Region
 
@@ -149,3 +151,13 @@ def test_a_label_that_is_never_predicted_does_not_stop_the_others() -> None:
     assert explainer.explain(X[:3], target=never[0]).status.tolist() == ["unreachable"] * 3
     assert explainer.explain(X[:3], target=(never[0] + 1) % 3).valid.all()
     assert explainer.price.loc[never[0]].isna().sum() == 3
+
+
+def test_the_model_is_viewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To see a pipeline with encoders takes a prediction per level and number."""
+    seen = []
+    for module in (base, steady):
+        monkeypatch.setattr(module, "view_of", lambda *given: seen.append(given) or view_of(*given))
+    X, y = load_wine(return_X_y=True)
+    Steady().fit(DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y), X)
+    assert len(seen) == 1

@@ -114,7 +114,7 @@ def wait_for(out: Path, count: int, process: subprocess.Popen[str]) -> None:
             "depth = 3",
             "Unknown key 'depth' in models.tree. Did you mean 'max_depth'\\? Possible are kind",
         ),
-        ("max_depth = 3", "max_depth = 0", "models.tree.max_depth must be a whole number >= 1; got 0"),
+        ("max_depth = 3", "max_depth = 0", "models.tree: max_depth must be a whole number >= 1; got 0"),
         ('source = "wine"', 'source = "whine"', "data.wine.source must be one of wine, breast_cancer"),
         ('source = "wine"', 'source = "none.csv"', "there is no file"),
         ('source = "wine"', "", "data.wine has no 'source'"),

@@ -1,20 +1,27 @@
-"""A perturbation from outside in a study: one file, named by the study, on any number of workers."""
+"""Perturbations and models from outside in a study: one file, named by the study, on any number of workers."""
 
 from __future__ import annotations
 
+import gc
+import hashlib
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import Closest, instability
+from evenhand import Closest, Gaussian, HighDensity, Plausible, instability
+from evenhand.models import view
 from evenhand.perturbations import PERTURBATIONS, by_name
-from evenhand.study import StudyError, combined, read_study, run_study
+from evenhand.study import StudyError, combined, expand, read_study, run_study, study_model
 from evenhand.study.cells import _fitted
+from evenhand.study.models import MODELS, read_model
 from evenhand.study.perturbations import read_perturbation
 
 ADDED = '''
@@ -82,10 +89,14 @@ perturbations = ["noise", "extremes"]
 
 @pytest.fixture(autouse=True)
 def _nothing_stays_registered() -> Iterator[None]:
-    before = dict(PERTURBATIONS)
+    (kinds,) = gc.get_referents(view.registry)  # models cannot be taken back by any function
+    registries: list[dict[Any, Any]] = [PERTURBATIONS, MODELS, kinds]
+    before = [dict(registry) for registry in registries]
     yield
-    PERTURBATIONS.clear()
-    PERTURBATIONS.update(before)
+    for registry, content in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(content)
+    view._clear_cache()
 
 
 @pytest.fixture
@@ -191,7 +202,10 @@ def test_refused_before_anything_runs(file: Path, old: str, new: str, text: str)
         ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
         ("1 / 0", "ZeroDivisionError"),
         ("def", "SyntaxError"),
-        (ADDED.replace("class SaltAndPepper", "class Gaussian"), "There is a perturbation 'gaussian' already"),
+        (
+            ADDED.replace("class SaltAndPepper", "class Gaussian"),
+            "evenhand_study_added.Gaussian in .*added.py cannot be the perturbation 'gaussian'",
+        ),
         (ADDED.replace("@dataclass(frozen=True)\n", ""), "TypeError: A perturbation is a dataclass"),
     ],
 )
@@ -230,3 +244,206 @@ def test_parameters_keep_their_meaning() -> None:
     bounded = read_perturbation({"kind": "uniform", "bounds": [0, 1]}, "b")
     assert [level for level, _ in bounded.levels(people)] == [1.0]
     assert hash(bounded) != hash(mask)
+
+
+MODEL = '''
+"""Yes where every column passes its bar, which no model of the package can say; and a model with a step of its own."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from evenhand.models.base import check_fitted, direct_view, view
+from evenhand.sets import ConvexSet, Region
+from evenhand.study import study_model
+
+
+class Bars(ClassifierMixin, BaseEstimator):
+    def __init__(self, share=0.5):
+        self.share = share
+
+    def fit(self, X, y):
+        self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]
+        self.bars_ = np.quantile(X[y == self.classes_[1]], self.share, axis=0)
+        return self
+
+    def predict(self, X):
+        return self.classes_[(X >= self.bars_).all(axis=1).astype(int)]
+
+
+@view.register(Bars)
+def _bars(model):
+    check_fitted(model)
+    eye, bars = np.eye(len(model.bars_)), model.bars_
+
+    def latent(k):
+        if k == 1:
+            return Region((ConvexSet(len(bars), G=-eye, h=-bars),))
+        return Region(tuple(ConvexSet(len(bars), G=eye[[j]], h=bars[[j]]) for j in range(len(bars))))
+
+    return direct_view(model, latent)
+
+
+@study_model("bars")
+def bars(share: float, tilt: float = 0.0) -> Bars:
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be a number from 0 to 1; got {share}.")
+    return Bars(share + tilt)
+
+
+@study_model("scaled")
+def scaled(C=1.0):
+    return make_pipeline(StandardScaler(), LogisticRegression(C=C))
+'''
+
+STUDY_OF_MODELS = """
+folds = 2
+modules = ["models.py"]
+
+[data.blobs]
+source = "blobs"
+dim = [2]
+samples = 60
+
+[models.bars]
+kind = "bars"
+share = 0.25
+
+[models.scaled]
+kind = "scaled"
+
+[models.softmax]
+kind = "softmax"
+
+[methods.closest]
+kind = "closest"
+
+[methods.plausible]
+kind = "plausible"
+components = 1
+
+[perturbations.noise]
+kind = "gaussian"
+
+[[experiments]]
+name = "added"
+data = "blobs"
+models = ["bars", "scaled", "softmax"]
+methods = ["closest", "plausible"]
+perturbations = "noise"
+people = "all"
+"""
+
+
+class TestModels:
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        (tmp_path / "models.py").write_text(MODEL)
+        (tmp_path / "study.toml").write_text(STUDY_OF_MODELS)
+        return tmp_path / "study.toml"
+
+    def test_one_file_adds_models_on_any_number_of_workers(self, file: Path) -> None:
+        study = read_study(file)
+        alone = run_study(study, file.parent / "alone", version="x", jobs=1)
+        table = combined(alone.tables)
+        together = run_study(study, file.parent / "together", version="x", jobs=2)
+        pd.testing.assert_frame_equal(table, combined(together.tables))
+        assert table.groupby(["model", "method"], observed=True)["own_cost"].count().gt(0).all()
+        assert run_study(read_study(file), file.parent / "alone", version="x", jobs=1).reused == len(alone.tables)
+
+    def test_it_gives_what_the_public_functions_give(self, file: Path) -> None:
+        """The plausible one too: it has a density in the space of its own scaler."""
+        study = read_study(file)
+        tables = run_study(study, file.parent / "out", version="x", jobs=1).tables
+        for model_name, method in (
+            ("bars", Closest()),
+            ("scaled", Plausible(HighDensity(0.5, [1]))),
+            ("softmax", Plausible(HighDensity(0.5, [1]))),
+        ):
+            name = type(method).__name__.lower()
+            cell = next(c for c in tables if (c.model.name, c.method.name, c.fold) == (model_name, name, 0))
+            model, fold = _fitted(cell.data, 2, cell.scale, cell.model, 2, 0, study.folder)
+            people = pd.DataFrame(fold.X_test, index=fold.people)
+            explainer = method.fit(model, fold.X_train, fold.y_train)
+            by_hand = instability(explainer, people, Gaussian(1.0), target="random", random_state=0).table
+            np.testing.assert_allclose(tables[cell]["distance"], by_hand["distance"], rtol=1e-6, atol=1e-9)
+
+    def test_another_content_is_another_study(self, file: Path) -> None:
+        before = {cell.model.name: cell.hash("x") for cell in expand(read_study(file))}
+        (file.parent / "models.py").write_text(MODEL.replace("tilt: float = 0.0", "tilt: float = 0.1"))
+        after = {cell.model.name: cell.hash("x") for cell in expand(read_study(file))}
+        assert {name for name in before if before[name] != after[name]} == {"bars", "scaled"}
+
+    def test_another_parameter_is_another_study(self, file: Path) -> None:
+        keys = []
+        for line in ("share = 0.25", "share = 0.5", "share = 0.25\ntilt = 0.1", "tilt = 0.1\nshare = 0.25"):
+            file.write_text(STUDY_OF_MODELS.replace("share = 0.25", line))
+            keys.append(expand(read_study(file))[0].hash("x"))
+        assert len(set(keys)) == 3
+        assert keys[2] == keys[3]
+
+    @pytest.mark.parametrize(
+        ("old", "new", "text"),
+        [
+            ('["models.py"]', "[]", "bars.kind must be one of softmax, tree, glvq; got 'bars'. .*can register others"),
+            ('kind = "bars"', 'kind = "barz"', r"one of softmax, .*scaled .Did you mean 'bars'\?.; got 'barz'"),
+            ('kind = "bars"\n', "", "models.bars has no 'kind'; it must be one of softmax, tree, glvq, bars, scaled"),
+            (
+                "share = 0.25",
+                "shares = 0.25",
+                r"'shares' in models.bars. Did you mean 'share'\? Possible are kind, share",
+            ),
+            ("share = 0.25\n", "", "models.bars has no 'share', which 'bars' needs"),
+            ("share = 0.25", "share = 2.0", "models.bars: share must be a number from 0 to 1; got 2.0"),
+            ("share = 0.25", "share = {a = 1}", "models.bars.share must be a number, a text"),
+            ('kind = "softmax"', 'kind = "softmax"\nmax_depth = 3', "Unknown key 'max_depth' in models.softmax"),
+        ],
+    )
+    def test_refused_before_anything_runs(self, file: Path, old: str, new: str, text: str) -> None:
+        assert old in STUDY_OF_MODELS
+        file.write_text(STUDY_OF_MODELS.replace(old, new, 1))
+        with pytest.raises(StudyError, match=text):
+            read_study(file)
+
+    def test_a_class_is_a_model_too(self) -> None:
+        study_model("neighbours")(DecisionTreeClassifier)
+        spec = read_model({"kind": "neighbours", "max_depth": 2, "random_state": 1}, "n")
+        assert str(spec.classifier()) == "DecisionTreeClassifier(max_depth=2, random_state=1)"
+
+    def test_everybody_gets_a_model_of_their_own(self) -> None:
+        shared = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1.0]], [0, 1])
+        study_model("shared")(lambda: shared)
+        spec = read_model({"kind": "shared"}, "s")
+        assert spec.classifier() is not spec.classifier()
+        assert not hasattr(spec.classifier(), "tree_")
+
+    @pytest.mark.parametrize("made", [None, StandardScaler()])
+    def test_what_is_no_classifier_is_refused(self, made: Any) -> None:
+        study_model("odd")(lambda: made)
+        with pytest.raises(StudyError, match=r"models\.o: "):
+            read_model({"kind": "odd"}, "o")
+
+    def test_any_key_where_the_function_takes_any(self) -> None:
+        study_model("any")(lambda **more: DecisionTreeClassifier(**more))
+        assert read_model({"kind": "any", "max_depth": 2}, "a").classifier().max_depth == 2
+        with pytest.raises(StudyError, match=r"models\.a: .*unexpected keyword argument 'depth'"):
+            read_model({"kind": "any", "depth": 2}, "a")
+
+    @pytest.mark.parametrize("recipe", [lambda kind: None, lambda a, /: None])
+    def test_parameters_have_to_be_keys(self, recipe: Any) -> None:
+        with pytest.raises(TypeError, match="are keys of a table that has 'kind' already; got the parameter"):
+            study_model("wrong")(recipe)
+        with pytest.raises(TypeError, match="a function or a class that makes a classifier; got 3"):
+            study_model("wrong")(3)  # type: ignore[type-var]
+        assert "wrong" not in MODELS
+
+
+def test_checkpoints_of_the_paper_keep_their_keys() -> None:
+    """Results of the same version are found again, whatever is rebuilt around them."""
+    cells = expand(read_study(Path(__file__).parents[1] / "studies" / "paper.toml"))
+    keys = [cell.hash("0.1.0") for cell in cells]
+    assert (len(keys), keys[0], keys[-1]) == (1208, "a1f2dfe750ff95abe717", "b8e795013fec879ae5f2")
+    whole = hashlib.sha256("".join(keys).encode()).hexdigest()
+    assert whole == "25ad15546c4823a74134103e102bd71c57c97529d1f46dabc1b0579c452f2815"

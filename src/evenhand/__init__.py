@@ -21,8 +21,8 @@ from evenhand.stability.comparison import compare
 from evenhand.stability.instability import instability
 from evenhand.stability.worst_case import worst_case
 from evenhand.status import Status
+from evenhand.table.actionable import Actionable, IfChanges, RisesWith
 from evenhand.table.column import Column
-from evenhand.table.limits import Actionable, IfChanges, RisesWith
 from evenhand.table.schema import Schema
 
 __version__ = "0.1.0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,20 @@ def one_of(*choices: str) -> Check:
     return lambda value: "" if value in choices else "one of " + ", ".join(choices)
 
 
-def named_in(registry: Mapping[str, Any]) -> Check:
-    """A name in a registry, looked up when a file is read: what was added in between counts."""
-    return lambda value: "" if isinstance(value, str) and value in registry else "one of " + ", ".join(registry)
+def known_in(registry: Mapping[str, Any], first: Sequence[str] = ()) -> Check:
+    """A name in a registry, looked up when a file is read, so that what was added in between counts.
+
+    A check says what is possible, with the nearest name if there is one; those in `first` are listed first.
+    """
+
+    def check(value: Any) -> str:
+        if isinstance(value, str) and value in registry:
+            return ""
+        known = list(dict.fromkeys((*first, *registry)))
+        hint = nearest(value, known) if isinstance(value, str) else ""
+        return "one of " + ", ".join(known) + (f" ({hint.strip()})" if hint else "")
+
+    return check
 
 
 def text(value: Any) -> str:

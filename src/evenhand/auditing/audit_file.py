@@ -31,7 +31,7 @@ from evenhand.settings import (
 )
 from evenhand.study.errors import StudyError
 from evenhand.study.modules import import_modules, read_modules
-from evenhand.table.limits import Actionable
+from evenhand.table.actionable import Actionable
 
 KINDS = ("gaussian", "uniform", "mask", "rounding", "count", "levels")  # listed first; others follow as registered
 OF_OTHERS = (Mixed, Relative)  # made of other perturbations, which a file names instead

@@ -18,7 +18,7 @@ from evenhand.methods import METHODS
 from evenhand.models import View
 from evenhand.perturbations import Count, Mixed, Perturbation, Rounding, learned
 from evenhand.settings import nearest
-from evenhand.table.limits import Actionable
+from evenhand.table.actionable import Actionable
 from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 

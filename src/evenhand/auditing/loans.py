@@ -23,7 +23,7 @@ import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.perturbations import Gaussian, Mixed, Relative, Rounding
-from evenhand.table.limits import Actionable
+from evenhand.table.actionable import Actionable
 
 PEOPLE = 4000
 TRAINED_ON = 20_000

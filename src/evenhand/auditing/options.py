@@ -15,9 +15,8 @@ from evenhand.costs import COSTS, L1, L2
 from evenhand.density import HighDensity
 from evenhand.methods import METHODS
 from evenhand.perturbations import Gaussian, Relative, Rounding
-from evenhand.settings import Check, flag, list_of, maybe, nearest, number, one_of, text, whole
-from evenhand.study.methods import known_in
-from evenhand.table.limits import Actionable
+from evenhand.settings import Check, flag, known_in, list_of, maybe, nearest, number, one_of, text, whole
+from evenhand.table.actionable import Actionable
 
 __all__ = ["METHODS", "Options", "keys_of", "option"]
 USUAL = ("closest", "plausible", "steady")  # methods of an audit that names none

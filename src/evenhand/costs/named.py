@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from evenhand.costs.gower import Gower
 from evenhand.costs.norm import L1, L2
+from evenhand.registering import check_free
 from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 
@@ -21,21 +22,7 @@ Recipe = Callable[[Schema], Cost]
 F = TypeVar("F", bound=Recipe)
 
 
-def _l1(schema: Schema) -> Cost:
-    if not schema.continuous:
-        return Gower(schema)
-    return L1() if schema.unweighted else L1(weights=_units(schema))
-
-
-def _l2(schema: Schema) -> Cost:
-    return L2() if schema.unweighted else L2(weights=_units(schema) ** 2)
-
-
-def _units(schema: Schema) -> FloatArray:
-    return np.array([column.weight for column in schema.columns.values()], dtype=np.float64)
-
-
-COSTS: dict[str, Recipe] = {"l1": _l1, "l2": _l2}
+COSTS: dict[str, Recipe] = {}
 
 
 def named_cost(name: str) -> Callable[[F], F]:
@@ -53,10 +40,28 @@ def named_cost(name: str) -> Callable[[F], F]:
     """
 
     def register(recipe: F) -> F:
+        instead = 'choose another name with @named_cost("..."), or remove that one from COSTS first.'
+        check_free("cost", name, recipe, COSTS.get(name), instead)
         COSTS[name] = recipe
         return recipe
 
     return register
+
+
+@named_cost("l1")
+def _l1(schema: Schema) -> Cost:
+    if not schema.continuous:
+        return Gower(schema)
+    return L1() if schema.unweighted else L1(weights=_units(schema))
+
+
+@named_cost("l2")
+def _l2(schema: Schema) -> Cost:
+    return L2() if schema.unweighted else L2(weights=_units(schema) ** 2)
+
+
+def _units(schema: Schema) -> FloatArray:
+    return np.array([column.weight for column in schema.columns.values()], dtype=np.float64)
 
 
 def as_cost(cost: Cost | str) -> Any:

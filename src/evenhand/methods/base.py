@@ -12,8 +12,10 @@ from evenhand.costs import Cost, Gower, cost_for
 from evenhand.density import ClassDensities, HighDensity
 from evenhand.explaining.exact import ExactExplainer, measure
 from evenhand.models import View, view_of
+from evenhand.registering import check_free
 from evenhand.sets import Region
-from evenhand.table.limits import Actionable, Limits
+from evenhand.table.actionable import Actionable
+from evenhand.table.limits import Limits
 from evenhand.table.people import is_frame
 from evenhand.table.schema import Schema
 
@@ -29,6 +31,8 @@ def method(name: str) -> Callable[[M], M]:
     """
 
     def register(kind: M) -> M:
+        instead = 'choose another name with @method("..."), or remove that one from METHODS first.'
+        check_free("method", name, kind, METHODS.get(name), instead)
         METHODS[name] = kind
         return kind
 
@@ -68,18 +72,24 @@ def settled(seen: View, X: Any, cost: Cost | str, actionable: Actionable | None)
 
 
 def exact_explainer(
-    recipe: Exact, model: Any, X: Any, y: Any = None, density: HighDensity | None = None, max_nodes: int = 10_000
+    recipe: Exact,
+    model: Any,
+    X: Any,
+    y: Any = None,
+    density: HighDensity | None = None,
+    max_nodes: int = 10_000,
+    seen: View | None = None,
 ) -> ExactExplainer:
     """The explainer of a method, once everything that a user can get wrong has been checked.
 
     Its region is where the model says a label, with the method's margin, and where that label is dense, if `density`
-    says so.
+    says so. Who has made the view of the model already passes it as `seen`: to make one may take many predictions.
     """
     if not (np.isfinite(recipe.margin) and recipe.margin >= 0):
         raise ValueError(f"margin must be a number >= 0, got {recipe.margin}.")
     if max_nodes < 1:
         raise ValueError(f"max_nodes must be at least 1, got {max_nodes}.")
-    seen = view_of(model, X, recipe.schema)
+    seen = view_of(model, X, recipe.schema) if seen is None else seen
     if len(seen.classes) < 2:
         raise ValueError(f"The model knows one label only ({seen.classes[0]!r}): there is nothing to change to.")
     seen, cost, limits = settled(seen, X, recipe.cost, recipe.actionable)

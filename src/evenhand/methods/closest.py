@@ -8,7 +8,7 @@ from typing import Any
 from evenhand.costs import Cost
 from evenhand.explaining.exact import ExactExplainer
 from evenhand.methods.base import exact_explainer, method
-from evenhand.table.limits import Actionable
+from evenhand.table.actionable import Actionable
 from evenhand.table.schema import Schema
 
 

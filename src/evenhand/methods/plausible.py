@@ -9,7 +9,7 @@ from evenhand.costs import Cost
 from evenhand.density import HighDensity
 from evenhand.explaining.exact import ExactExplainer
 from evenhand.methods.base import exact_explainer, method
-from evenhand.table.limits import Actionable
+from evenhand.table.actionable import Actionable
 from evenhand.table.schema import Schema
 
 

@@ -16,7 +16,8 @@ from evenhand.models import needs_numbers, view_of
 from evenhand.projection import Problem, Projector, solver
 from evenhand.projection.solver import GUARD
 from evenhand.sets import ConvexSet, Region
-from evenhand.table.limits import DOWN, UP, Actionable
+from evenhand.table.actionable import Actionable
+from evenhand.table.limits import DOWN, UP
 from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 
@@ -105,7 +106,7 @@ class Steady:
             raise ValueError(
                 'Steady needs an l2 cost ("l2" or L2(...)): projections in l1 can move further than people.'
             )
-        plain = exact_explainer(self, model, X, y, self.density)
+        plain = exact_explainer(self, model, X, y, self.density, seen=seen)
         seen, whole = plain.view, plain.region
         if np.isin(plain.limits.directions, (UP, DOWN)).any():
             raise ValueError(

@@ -6,21 +6,26 @@ unknown levels are what the pipeline makes of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.model_selection._search import BaseSearchCV
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, TargetEncoder
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import KBinsDiscretizer
 
-from evenhand.models.affine import SUPPORTED_STEPS, affine
 from evenhand.models.base import View, check_fitted, gap, view
 from evenhand.models.pipeline import seen_by
+from evenhand.models.pipeline_steps import (
+    ENCODERS,
+    NAMING,
+    all_steps,
+    check_step,
+    filled,
+    first_encoders,
+    flat_pipeline,
+)
 from evenhand.sets import Affine
 from evenhand.table.column import Column
 from evenhand.table.layout import Layout
@@ -28,9 +33,6 @@ from evenhand.table.people import Reader
 from evenhand.table.schema import Schema, as_frame
 from evenhand.types import BoolArray, FloatArray
 
-NAMING = (OneHotEncoder, OrdinalEncoder, TargetEncoder)
-ENCODERS = (*NAMING, KBinsDiscretizer, SimpleImputer)
-ENCODER_TYPES = OneHotEncoder | OrdinalEncoder | TargetEncoder | KBinsDiscretizer | SimpleImputer
 Image = Callable[[FloatArray], FloatArray]  # codes as the model's last step sees them
 CHECKED = 500  # people on whom it is checked that columns add up
 CLOSE = 1e-8
@@ -38,7 +40,7 @@ CLOSE = 1e-8
 
 def has_encoders(model: Any) -> bool:
     """Whether a model takes raw tables apart before it looks at numbers."""
-    return any(isinstance(step, ENCODERS) for step in _all_steps(_inside(model)))
+    return any(isinstance(step, ENCODERS) for step in all_steps(flat_pipeline(model)))
 
 
 def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
@@ -53,12 +55,12 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
     schema : Schema, optional
         What the columns are; inferred from `X` if left out.
     """
-    inside = _inside(model)
+    inside = flat_pipeline(model)
     check_fitted(inside)
     steps = [step for _, step in inside.steps] if isinstance(inside, Pipeline) else [inside]
     last = view(steps[-1])
     for step in steps[:-1]:
-        _check_step(step)
+        check_step(step)
     frame = as_frame(X)
     fitted_with = seen_by(inside, "feature_names_in_")
     if fitted_with is not None:
@@ -66,8 +68,8 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
         if lost:
             raise ValueError(f"The table has no column {lost[0]!r}, with which the model was fitted.")
         frame = frame[list(fitted_with)]
-    first = _first_encoders(steps[0] if len(steps) > 1 else None, list(frame.columns))
-    fill_of = {name: _filled(first.get(name)) for name in frame.columns}
+    first = first_encoders(steps[0] if len(steps) > 1 else None, list(frame.columns))
+    fill_of = {name: filled(first.get(name)) for name in frame.columns}
     if schema is None:
         named = [n for n, (step, _, _) in first.items() if isinstance(step, NAMING) and _is_number(frame[n])]
         schema = Schema.infer(frame, levels=[n for n in named if not set(frame[n].dropna().unique()) <= {0, 1}])
@@ -92,79 +94,6 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
 
     layout, encode = _learned(image, reader, frame, first)
     return View(model, last.classes, replace(reader, known=layout.refused(schema)), encode, last.latent, layout)
-
-
-def _inside(model: Any) -> Any:
-    """The pipeline inside of a parameter search, one pipeline instead of nested ones at its end."""
-    while isinstance(model, BaseSearchCV):
-        check_fitted(model)
-        model = model.best_estimator_
-    if isinstance(model, Pipeline) and isinstance(model.steps[-1][1], Pipeline | BaseSearchCV):
-        tail = _inside(model.steps[-1][1])
-        more = [(f"last_{name}", step) for name, step in tail.steps] if isinstance(tail, Pipeline) else [("last", tail)]
-        return Pipeline([*model.steps[:-1], *more])
-    return model
-
-
-def _all_steps(step: Any) -> Iterator[Any]:
-    if isinstance(step, Pipeline):
-        children: Sequence[Any] = [child for _, child in step.steps]
-    elif isinstance(step, ColumnTransformer):
-        children = [child for _, child, _ in getattr(step, "transformers_", step.transformers)]
-    elif isinstance(step, FeatureUnion):
-        children = [child for _, child in step.transformer_list]
-    else:
-        yield step
-        return
-    for child in children:
-        yield from _all_steps(child)
-
-
-def _check_step(step: Any) -> None:
-    for part in _all_steps(step):
-        if part is None or isinstance(part, str | ENCODER_TYPES):
-            continue
-        try:
-            affine(part, int(getattr(part, "n_features_in_", 0)))
-        except TypeError as error:
-            names = ", ".join(kind.__name__ for kind in ENCODERS)
-            raise TypeError(
-                f"{type(part).__name__} is not understood: neither an affine map nor an encoder that evenhand can ask. "
-                f"Understood are {names}; {SUPPORTED_STEPS}. For other pipelines use Penalized(...) or External(...)."
-            ) from error
-
-
-def _first_encoders(step: Any, names: list[str]) -> dict[str, tuple[Any, int, Any]]:
-    """Per raw column the first encoder that it meets, its place in it, and the imputer in front of it."""
-    found: dict[str, tuple[Any, int, Any]] = {}
-    if isinstance(step, ColumnTransformer):
-        for name, child, _ in step.transformers_:
-            picked = step._transformer_to_input_indices[name]
-            if len(picked) and not (isinstance(child, str) and child == "drop"):
-                _note_encoder(child, [names[int(i)] for i in picked], found)
-    elif isinstance(step, Pipeline) and isinstance(step.steps[0][1], ColumnTransformer):
-        return _first_encoders(step.steps[0][1], names)
-    elif step is not None:
-        _note_encoder(step, names, found)
-    return found
-
-
-def _note_encoder(child: Any, columns: list[str], found: dict[str, tuple[Any, int, Any]]) -> None:
-    chain = [step for _, step in child.steps] if isinstance(child, Pipeline) else [child]
-    imputer = chain[0] if isinstance(chain[0], SimpleImputer) else None
-    rest = chain[1:] if imputer is not None else chain
-    encoder = rest[0] if rest and isinstance(rest[0], ENCODERS) else None
-    for i, column in enumerate(columns):
-        if column not in found:
-            found[column] = (encoder, i, imputer)
-
-
-def _filled(entry: tuple[Any, int, Any] | None) -> float:
-    """The number that stands for a missing one."""
-    if entry is None or entry[2] is None or entry[2].add_indicator or len(entry[2].statistics_) <= entry[1]:
-        return np.nan
-    value = entry[2].statistics_[entry[1]]
-    return float(value) if isinstance(value, int | float | np.number) and np.isfinite(float(value)) else np.nan
 
 
 def _steady(column: Column, values: pd.Series[Any], fill: float) -> Column:

@@ -8,6 +8,7 @@ from dataclasses import Field, fields, is_dataclass
 from typing import Any, TypeVar, overload
 
 from evenhand.perturbations.base import Perturbation
+from evenhand.registering import check_free
 from evenhand.settings import nearest
 from evenhand.table.column import NUMBERS, Column
 
@@ -66,13 +67,8 @@ def _registered(cls: T, name: str | None) -> T:
             "Write @register above @dataclass(frozen=True)."
         )
     wanted = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
-    known = PERTURBATIONS.get(wanted)
-    # The same class may come again: a module is loaded anew, a cell of a notebook is run twice.
-    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise ValueError(
-            f"There is a perturbation {wanted!r} already, {known.__module__}.{known.__qualname__}: "
-            'choose another name with @register(name="...").'
-        )
+    instead = 'choose another name with @register(name="..."), or remove that one from PERTURBATIONS first.'
+    check_free("perturbation", wanted, cls, PERTURBATIONS.get(wanted), instead)
     PERTURBATIONS[wanted] = cls
     return cls
 

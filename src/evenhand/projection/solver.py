@@ -11,6 +11,7 @@ import numpy as np
 from evenhand.costs.gower import fewer_columns
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection, scattered
+from evenhand.registering import check_free
 from evenhand.sets import Region
 from evenhand.status import Status
 from evenhand.table.limits import FREE
@@ -141,7 +142,13 @@ SOLVERS: list[type[Projector]] = []
 
 def register_solver(kind: P) -> P:
     """Make a solver known; of several that take a problem the one of the lowest rank is chosen."""
-    SOLVERS.append(kind)
+    name = kind.__name__  # what messages call it
+    known = next((other for other in SOLVERS if other.__name__ == name), None)
+    check_free("solver", name, kind, known, "give the class another name, or remove that one from SOLVERS first.")
+    if known is None:
+        SOLVERS.append(kind)
+    else:
+        SOLVERS[SOLVERS.index(known)] = kind
     SOLVERS.sort(key=lambda known: known.rank)
     return kind
 

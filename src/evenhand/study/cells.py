@@ -67,7 +67,7 @@ class Cell:
 
         The name of the experiment is not part of it: the same cell in two experiments is run once.
         """
-        text = json.dumps([asdict(self) | {"experiment": ""}, version], sort_keys=True)
+        text = json.dumps([asdict(self) | {"experiment": "", "model": self.model.key()}, version], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
@@ -77,10 +77,23 @@ class Cell:
 
     @property
     def density(self) -> tuple[Any, ...] | None:
-        """What the density of the cell depends on, None if it needs none; all models of a fold share one."""
+        """What the density of the cell depends on, None if it needs none; our models of a fold share one.
+
+        A model from outside may begin with steps of its own, and a density is in the space of the last step.
+        """
         if not self.method.needs_density:
             return None
-        return (self.data, self.dim, self.scale, self.folds, self.fold, self.method.components, self.method.quantile)
+        model = None if self.model.built_in else self.model
+        return (
+            model,
+            self.data,
+            self.dim,
+            self.scale,
+            self.folds,
+            self.fold,
+            self.method.components,
+            self.method.quantile,
+        )
 
     def __str__(self) -> str:
         dim = f" d={self.dim}" if self.dim else ""

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from evenhand.density import ClassDensities
 from evenhand.explaining.explainer import Explainer
 from evenhand.methods import METHODS
-from evenhand.settings import Check, key, list_of, nearest, number, whole
-
-
-def known_in(registry: Mapping[str, Any], first: Sequence[str] = ()) -> Check:
-    """A name in a registry, looked up when a file is read, so that what was added in between counts.
-
-    A check says what is possible, with the nearest name if there is one; those in `first` are listed first.
-    """
-
-    def check(value: Any) -> str:
-        if isinstance(value, str) and value in registry:
-            return ""
-        known = list(dict.fromkeys((*first, *registry)))
-        hint = nearest(value, known) if isinstance(value, str) else ""
-        return "one of " + ", ".join(known) + (f" ({hint.strip()})" if hint else "")
-
-    return check
+from evenhand.settings import key, known_in, list_of, number, whole
 
 
 @dataclass(frozen=True)

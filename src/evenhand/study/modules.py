@@ -1,4 +1,4 @@
-"""What a study takes from outside: modules that register perturbations, imported before the study is read."""
+"""What a study takes from outside: modules that register its parts, imported before the study is read."""
 
 from __future__ import annotations
 

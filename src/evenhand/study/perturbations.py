@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +13,7 @@ from evenhand.perturbations import PERTURBATIONS, Perturbation, Relative, learne
 from evenhand.perturbations.registry import ROWS
 from evenhand.settings import check_known, flag, nearest
 from evenhand.study.errors import StudyError
+from evenhand.study.parts import content_of, frozen
 from evenhand.types import FloatArray
 
 
@@ -90,14 +88,14 @@ def read_perturbation(table: Any, name: str) -> PerturbationSpec:
     missing = [key for key, f in known.items() if key not in table and f.default is f.default_factory is MISSING]
     if missing:
         raise StudyError(f"{where} has no {missing[0]!r}, which {kind!r} needs.")
-    values = {key: _frozen(value, f"{where}.{key}") for key, value in table.items() if key in known}
+    values = {key: frozen(value, f"{where}.{key}") for key, value in table.items() if key in known}
     if known:
         _check_strength(values, next(iter(known)), known, where)
     # A perturbation may have a parameter of this name: then it is that which the file means.
     relative = False if "relative" in known else table.get("relative", False)
     if problem := flag(relative):
         raise StudyError(f"{where}.relative must be {problem}; got {relative!r}.")
-    spec = PerturbationSpec(name, kind, tuple(values.items()), relative, _content(cls))
+    spec = PerturbationSpec(name, kind, tuple(values.items()), relative, content_of(cls))
     if not any(field.metadata.get("people") for field in fields(cls)):
         _check_made(spec, where)
     return spec
@@ -134,24 +132,5 @@ def _check_made(spec: PerturbationSpec, where: str) -> None:
         raise StudyError(f"{where}: {error}") from None
 
 
-def _frozen(value: Any, where: str) -> Any:
-    """Lists as tuples, which can be hashed."""
-    if isinstance(value, list):
-        return tuple(_frozen(entry, where) for entry in value)
-    if isinstance(value, str | int | float):
-        return value
-    raise StudyError(f"{where} must be a number, a text, true or false, or a list of them; got {value!r}.")
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _content(cls: type[Any]) -> str:
-    """Hash of the file that a perturbation comes from, empty for ours: they change with the package's version."""
-    if cls.__module__.partition(".")[0] == "evenhand":
-        return ""
-    try:
-        return hashlib.sha256(Path(inspect.getfile(cls)).read_bytes()).hexdigest()
-    except (OSError, TypeError):  # made in a notebook, without a file
-        return ""

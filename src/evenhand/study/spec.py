@@ -10,12 +10,25 @@ from typing import Any
 
 from evenhand.costs import COSTS
 from evenhand.methods import METHODS
-from evenhand.settings import check_known, key, list_of, maybe, number, one_of, read_table, read_toml, text, whole
+from evenhand.settings import (
+    check_known,
+    key,
+    known_in,
+    list_of,
+    maybe,
+    number,
+    one_of,
+    read_table,
+    read_toml,
+    text,
+    whole,
+)
 from evenhand.study.errors import StudyError
-from evenhand.study.methods import MethodSpec, known_in
-from evenhand.study.models import ModelSpec
+from evenhand.study.methods import MethodSpec
+from evenhand.study.models import ModelSpec, read_model
 from evenhand.study.modules import import_modules, read_modules
-from evenhand.study.perturbations import PerturbationSpec, _content, read_perturbation
+from evenhand.study.parts import content_of
+from evenhand.study.perturbations import PerturbationSpec, read_perturbation
 
 BUNDLED = ("wine", "breast_cancer", "digits", "iris")
 
@@ -73,11 +86,6 @@ def _read_data(table: Any, name: str) -> DataSpec:
     return spec
 
 
-def _read_model(table: Any, name: str) -> ModelSpec:
-    spec: ModelSpec = read_table(table, ModelSpec, f"models.{name}", StudyError, name=name)
-    return spec
-
-
 def _read_method(table: Any, name: str) -> MethodSpec:
     spec: MethodSpec = read_table(table, MethodSpec, f"methods.{name}", StudyError, name=name, content="")
     return spec
@@ -85,7 +93,7 @@ def _read_method(table: Any, name: str) -> MethodSpec:
 
 _PARTS: dict[str, Callable[[Any, str], Any]] = {
     "data": _read_data,
-    "models": _read_model,
+    "models": read_model,
     "methods": _read_method,
     "perturbations": read_perturbation,
 }
@@ -154,7 +162,7 @@ def _with_files(spec: MethodSpec, grid: tuple[ExperimentSpec, ...]) -> MethodSpe
     """The method with the hashes of the files that it and its costs come from, if they are a user's own."""
     costs = sorted({cost for experiment in grid if spec.name in experiment.methods for cost in experiment.cost})
     parts: list[Any] = [METHODS[spec.kind], *(COSTS[cost] for cost in costs)]
-    return replace(spec, content="".join(dict.fromkeys(_content(part) for part in parts)))
+    return replace(spec, content="".join(dict.fromkeys(content_of(part) for part in parts)))
 
 
 def _check_experiment(spec: ExperimentSpec, study: Study) -> None:

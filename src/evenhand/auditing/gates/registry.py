@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, get_args
 
 from evenhand.auditing.document.overall import Better, Part, Result, Unit
 from evenhand.auditing.gates.evidence import Evidence
+from evenhand.registering import check_free
 from evenhand.stats import Interval
 
 Argument = Literal["perturbation", "column", "radius", "number"]
@@ -161,10 +162,11 @@ def gate(
             raise ValueError(
                 f"The {what} of the gate {name!r} must be one of {', '.join(map(repr, choices))}; got {value!r}."
             )
-    if name in GATES:
-        raise ValueError(f"There is a gate {name!r} already. Take another name, or remove it from GATES first.")
 
     def register(measure: Measure) -> Measure:
+        known = GATES.get(name)
+        instead = 'choose another name with @gate("..."), or remove that one from GATES first.'
+        check_free("gate", name, measure, None if known is None else known.measure, instead)
         GATES[name] = Gate(name, title, question, section, unit, measure, argument, better, default, failing)
         return measure
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evenhand.registering import check_free
+
 Reader = Callable[[bytes, Path], Any]
 
 
@@ -59,12 +61,10 @@ def model_file(*suffixes: str, unsafe: str | None = None) -> Callable[[Reader], 
         raise ValueError(f"Suffixes start with a point and are in lower case, such as '.skops'; got {suffixes!r}.")
 
     def register(read: Reader) -> Reader:
-        taken = [suffix for suffix in suffixes if suffix in FORMATS]
-        if taken:
-            raise ValueError(
-                f"Files that end in {taken[0]} are read by {FORMATS[taken[0]].read.__qualname__} already. Take another "
-                "suffix, or remove the reader from FORMATS first."
-            )
+        instead = 'choose another suffix with @model_file(".suffix"), or remove that one from FORMATS first.'
+        for suffix in suffixes:
+            known = FORMATS.get(suffix)
+            check_free("reader of model files", suffix, read, None if known is None else known.read, instead)
         kind = ModelFile(suffixes, read, unsafe)
         FORMATS.update(dict.fromkeys(suffixes, kind))
         return read
