@@ -25,13 +25,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from evenhand import Actionable, Closest, Gaussian, HighDensity, Plausible, audit, certify, instability
+from evenhand import Actionable, Closest, Gaussian, HighDensity, Plausible, Steady, audit, certify, instability
 from evenhand.auditing import AuditError
 from evenhand.auditing.audit_file import parse_audit
 from evenhand.auditing.fitting import _method
 from evenhand.auditing.gates import GATES
 from evenhand.auditing.model_files import FORMATS
 from evenhand.auditing.options import Options
+from evenhand.auditing.report import ADDED
 from evenhand.cli.app import app
 from evenhand.costs import COSTS, L1, L2
 from evenhand.methods import METHODS
@@ -302,7 +303,7 @@ cost = ["l1", "first_is_dear"]
 def _registries() -> Iterator[None]:
     """What a test adds is gone after it."""
     (kinds,) = gc.get_referents(view.registry)  # models cannot be taken back by any function
-    registries = [METHODS, COSTS, PERTURBATIONS, GATES, FORMATS, MODELS, kinds]
+    registries = [METHODS, COSTS, PERTURBATIONS, GATES, FORMATS, MODELS, ADDED, kinds]
     before, solvers = [dict(registry) for registry in registries], list(SOLVERS)
     by_value = set(cloudpickle.list_registry_pickle_by_value())
     yield
@@ -416,6 +417,28 @@ class TestSolver:
         explainer = Closest().fit(near, X)
         found = instability(explainer, X, Gaussian(0.01), draws=3, on_flip="skip", random_state=0)
         assert found.table["distance"].notna().any()
+
+    def test_at_the_end_of_a_pipeline(self, near: Any, people: pd.DataFrame) -> None:
+        X = people.to_numpy()
+        scaler = StandardScaler().fit(X)
+        inner = type(near)(radius=1.0).fit(scaler.transform(X))
+        told = Closest().fit(make_pipeline(scaler, inner)).explain(X, "away")
+        assert told.valid.all()
+        size = np.linalg.norm(scaler.transform(told.counterfactual) - inner.centre_, axis=1)
+        np.testing.assert_allclose(size[told.status == "optimal"], 1.0)
+        # Of an l1 cost one column changes: by hand, the cheaper of the two on a fine grid.
+        for i in np.flatnonzero(told.status == "optimal")[:5]:
+            steps = np.linspace(-9.0, 9.0, 180_001)
+            ways = [X[i] + np.outer(steps, np.eye(2)[j]) for j in range(2)]
+            away = [np.linalg.norm(scaler.transform(way) - inner.centre_, axis=1) > 1.0 for way in ways]
+            assert abs(told.cost[i] - min(np.abs(steps[a]).min() for a in away if a.any())) < 2e-4
+
+    def test_what_needs_convex_pieces_says_so(self, near: Any, people: pd.DataFrame) -> None:
+        X = people.to_numpy()
+        with pytest.raises(TypeError, match=r"The regions of Distance do not meet densities: Outside has no &\. Use"):
+            Plausible(HighDensity(components=[1])).fit(near, X).explain(X, "away")
+        with pytest.raises(TypeError, match=r"Steady chooses .* Outside cannot be listed.*Use Closest"):
+            Steady().fit(near, X)
 
     def test_nothing_is_certified(self, near: Any, people: pd.DataFrame) -> None:
         with pytest.raises(TypeError, match=r"certify needs .*measure with instability\(\)"):
@@ -606,7 +629,7 @@ class TestContributing:
     def test_are_found_where_it_says(
         self, examples: list[Any], linear: LogisticRegression, people: pd.DataFrame
     ) -> None:
-        assert len(examples) == 8
+        assert len(examples) == 9
         assert "counts" in MODELS
         assert "boast" in PERTURBATIONS
         assert "dear_rate" in GATES

@@ -350,11 +350,11 @@ class TestAddedSection:
         for name in ("my_section", "another"):
             (tmp_path / f"{name}.py").write_text(SECTION, encoding="utf-8")
         import_modules(("my_section.py", "my_section.py"), tmp_path)
-        taken = r"The page has a part 'asked' already, evenhand_study_my_section\.asked: choose another name"
+        taken = r"cannot be the section 'asked': evenhand_study_my_section\.asked in \S+ has this name; choose another"
         with pytest.raises(ValueError, match=taken):
             import_modules(("another.py",), tmp_path)
         for own in ("coverage", "main", "gates", "h-limits", "drawing"):
-            with pytest.raises(ValueError, match=f"The page has a part '{own}' already, one of evenhand's own"):
+            with pytest.raises(ValueError, match=f"The page has a part '{own}' of its own: choose another name"):
                 add_section(own)
         for wrong in ("Dear", "dear advice", "", "1st", 'a"b'):
             with pytest.raises(ValueError, match=r"lower-case letters, digits, hyphens and underscores.*; got"):
@@ -389,7 +389,7 @@ class TestAddedSection:
     @pytest.mark.parametrize("width", [320, 1280])
     def test_the_example_of_contributing(self, model, people, tmp_path: Path, width: int) -> None:
         text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-        example = re.findall(r"```py\n(.*?)```", text.partition("### How to add a section")[2], flags=re.DOTALL)[0]
+        example = re.findall(r"```python\n(.*?)```", text.partition("### How to add a section")[2], flags=re.DOTALL)[0]
         (tmp_path / "dear.py").write_text(example, encoding="utf-8")
         import_modules(("dear.py",), tmp_path)
         found = audit(model, people, **QUICK)

@@ -117,14 +117,21 @@ class Steady:
         table = table[np.isfinite(table).all(axis=1)]
         if not len(table):
             raise ValueError("Steady needs at least one row of training data without missing values.")
+        regions = [whole(k) for k in range(len(seen.classes))]
+        unlisted = [type(region).__name__ for region in regions if not hasattr(region, "pieces")]
+        if unlisted:
+            raise TypeError(
+                f"Steady chooses one convex piece per label, and a {unlisted[0]} cannot be listed as pieces. "
+                "Use Closest, and measure how far its answers move with instability()."
+            )
         chosen, rows = [], []
-        n_pieces = sum(len(whole(k).pieces) for k in range(len(seen.classes)))
+        n_pieces = sum(len(region.pieces) for region in regions)
         sample = _spread_out(table, min(max(SOLVES // max(n_pieces, 1), LEAST), MOST))
         present = seen.decide(sample)
         room = SLACK * float(np.abs(plain.cost(sample, np.zeros(sample.shape[1]))).max())
         for k, label in enumerate(seen.classes):
             others = sample[present != k] if (present != k).any() else sample
-            piece, row = _cheapest(plain, whole(k), k, others, room)
+            piece, row = _cheapest(plain, regions[k], k, others, room)
             chosen.append(Region(() if piece is None else (piece,), seen.n_features))
             rows.append({"label": label, **row})
         given = {f.name: getattr(plain, f.name) for f in fields(ExactExplainer) if f.init}

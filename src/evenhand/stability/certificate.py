@@ -190,8 +190,8 @@ def certify(
         )
     if not exact.certifiable and explainer.view.reader.plain:
         raise TypeError(
-            "certify needs regions of convex pieces and a cost that is a norm, which the solver of "
-            f"{type(explainer.view.model).__name__}'s regions does not promise; measure with instability() or worst_case()."
+            "certify needs regions of convex pieces and a cost that is a norm, which the solver for "
+            f"{type(explainer.view.model).__name__} does not promise; measure with instability() or worst_case()."
         )
     if not exact.certifiable:
         raise needs_numbers("certify", explainer.view)

@@ -14,6 +14,7 @@ import jinja2
 from evenhand.auditing.report.section import Page, Section
 from evenhand.auditing.report.sections import SECTIONS
 from evenhand.pages.template import environment, text_of
+from evenhand.registering import check_free
 from evenhand.settings import nearest
 
 Values = Callable[[Page], dict[str, Any]]
@@ -29,11 +30,6 @@ class Added:
 
     section: Section
     after: str
-
-    @property
-    def origin(self) -> str:
-        """Where its function is."""
-        return f"{self.section.values.__module__}.{self.section.values.__qualname__}"
 
 
 ADDED: dict[str, Added] = {}
@@ -81,15 +77,15 @@ def register_section(
 
     def register(values: Values) -> Values:
         section = Section(name, title, values, figures or (lambda _: {}), text=_text(name, template, values))
-        added = Added(section, after)
-        holder = "one of evenhand's own" if name in _own_ids() else ADDED.get(name, added).origin
-        # The same function may come again: a module is loaded anew, a cell of a notebook is run twice.
-        if holder != added.origin:
+        if name in _own_ids():
             raise ValueError(
-                f"The page has a part {name!r} already, {holder}: choose another name, "
+                f"The page has a part {name!r} of its own: choose another name, "
                 f'@register_section("...", title={title!r}).'
             )
-        ADDED[name] = added
+        known = ADDED[name].section.values if name in ADDED else None
+        instead = 'choose another name with @register_section("..."), or remove that one from ADDED first.'
+        check_free("section", name, values, known, instead)
+        ADDED[name] = Added(section, after)
         return values
 
     return register
