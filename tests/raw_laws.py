@@ -217,12 +217,19 @@ def lattice(name: str) -> Lattice:
             values[column] = list(range(int(known.bounds[0]), int(known.bounds[1]) + 1))
         else:
             values[column] = [level for level in known.levels if level is not None]
-    at = np.array(list(itertools.product(*[range(len(v)) for v in values.values()])))
+    places = np.array(list(itertools.product(*[range(len(some)) for some in values.values()])))
     columns = {
-        column: pd.Series([some[i] for i in at[:, j]], dtype=X[column].dtype)
+        column: pd.Series([some[i] for i in places[:, j]], dtype=X[column].dtype)
         for j, (column, some) in enumerate(values.items())
     }
-    return Lattice(values, at, pd.DataFrame(columns))
+    return Lattice(values, places, pd.DataFrame(columns))
+
+
+def place(name: str, person: pd.Series) -> int:
+    """Where a person without gaps stands in the lattice; an error if nobody there is like that."""
+    values = lattice(name).values
+    at = [some.index(person[column]) for column, some in values.items()]
+    return int(np.ravel_multi_index(at, [len(some) for some in values.values()]))
 
 
 def filled(name: str, people: pd.DataFrame) -> pd.DataFrame:
