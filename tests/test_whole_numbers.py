@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import Actionable, Closest, Gower, Schema, Status
+from evenhand import Actionable, Closest, Gower, HighDensity, Penalized, Plausible, Schema, Status
 from evenhand.costs import cost_for
 
 
@@ -89,3 +93,40 @@ def test_a_held_column_may_stay_out_of_bounds() -> None:
     held = explainer.projector(1).project(np.array([[-3.0, 0.0]]), 1e-10, held=(0,))
     assert held.status.tolist() == ["optimal"]
     assert held.points[0, 0] == -3.0
+
+
+@pytest.mark.parametrize("flags", [False, True])
+@pytest.mark.parametrize(
+    "last", [LogisticRegression(max_iter=1000), DecisionTreeClassifier(max_depth=4, random_state=0)]
+)
+def test_arrays_are_read_by_position_where_there_are_no_words(last: Any, flags: bool) -> None:
+    """A model that was fitted on a DataFrame of whole numbers and flags takes its people as an array as well."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"age": rng.integers(20, 70, 150), "rooms": rng.integers(1, 7, 150)})
+    if flags:
+        X["owner"] = rng.random(150) < 0.5
+    y = X["age"] / 20 + X["rooms"] + (2 * X["owner"] if flags else 0) > 6.5
+    model = make_pipeline(StandardScaler(), clone(last)).fit(X, y)
+    for method in (Closest(), Plausible(HighDensity(components=[1])), Penalized(restarts=1)):
+        explainer = method.fit(model, X, y)
+        if flags and isinstance(method, Penalized):  # of a model that is only asked nobody knows that it takes numbers
+            with pytest.raises(TypeError, match=r"A table with named columns is needed.*got ndarray"):
+                explainer.explain(X[:15].to_numpy(dtype=float))
+            continue
+        named, bare = explainer.explain(X[:15]), explainer.explain(X[:15].to_numpy(dtype=float))
+        assert isinstance(bare.counterfactual, np.ndarray)
+        np.testing.assert_array_equal(bare.counterfactual.astype(float), named.counterfactual.astype(float))
+        np.testing.assert_array_equal(bare.cost, named.cost)
+        np.testing.assert_array_equal(bare.status, named.status)
+        with pytest.raises(ValueError, match=rf"Expected a table with {X.shape[1]} columns, got shape \(15, 1\)"):
+            explainer.explain(X[["age"]][:15].to_numpy())
+
+
+def test_arrays_are_refused_where_there_are_words() -> None:
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame({"job": rng.choice(["cook", "clerk"], 80), "age": rng.integers(20, 70, 80)})
+    encoder = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
+    model = make_pipeline(encoder, DecisionTreeClassifier(max_depth=3, random_state=0)).fit(X, X["age"] > 40)
+    for method in (Closest(), Penalized(restarts=1)):
+        with pytest.raises(TypeError, match=r"A table with named columns is needed.*got ndarray"):
+            method.fit(model, X).explain(X.to_numpy())

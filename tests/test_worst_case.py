@@ -206,6 +206,24 @@ def test_immutable_columns_are_left_alone() -> None:
         assert (found.perturbed["job"] != X["job"][::5]).any()
 
 
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("method", [Closest, Penalized])
+def test_immutable_numbers_are_left_alone(method: Any, raw: bool) -> None:
+    """Whole numbers and flags without an encoder, and the same columns as plain numbers."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.integers(20, 70, 120), "owner": rng.random(120) < 0.5, "income": rng.normal(size=120)})
+    model = LogisticRegression(max_iter=1000).fit(X, X["income"] + 0.05 * X["age"] + X["owner"] > 2.8)
+    how = {"schema": None if raw else Schema.numbers(X), "actionable": Actionable(immutable=["age", "owner"])}
+    if method is Penalized:
+        how |= {"optimizer": "descent", "restarts": 1}
+    explainer = method(**how).fit(model, X)
+    found = worst_case(explainer, X[:2], 0.4, restarts=1, rounds=1)
+    perturbed = found.perturbed if raw else pd.DataFrame(found.perturbed, columns=X.columns)
+    for name in ("age", "owner"):
+        np.testing.assert_array_equal(perturbed[name], X[name][:2])
+    assert (perturbed["income"].to_numpy() != X["income"][:2]).all()
+
+
 @cache
 def gaps() -> tuple[Any, pd.DataFrame]:
     rng = np.random.default_rng(0)
