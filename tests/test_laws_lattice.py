@@ -15,7 +15,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from evenhand import L2, Closest, External, Penalized, Plausible, Status, Steady
-from evenhand.explaining.exact import ExactExplainer
+from evenhand.explaining.exact import CLEAR, ExactExplainer
 from raw_laws import (
     COSTS,
     LATTICES,
@@ -65,6 +65,39 @@ def test_a_region_contains_exactly_whom_predict_gives_the_label(kind: str, name:
         inside = seen.region(label).contains(expanded, 1e-9)
         np.testing.assert_array_equal(inside[sure], (answers == label)[sure])
         assert inside[answers == label].all()  # a boundary belongs to both of its sides
+
+
+@pytest.mark.parametrize("method", ["closest", "plausible"])
+@pytest.mark.parametrize("name", LATTICES)
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_label_that_is_read_from_a_region_is_the_one_that_predict_gives(kind: str, name: str, method: str) -> None:
+    explainer = small_explainer(method, kind, name, "l1")
+    codes = explainer.view.read(lattice(name).table)
+    answers, sure = said(kind, name)
+    read = np.full(len(codes), -1)
+    for k in range(len(explainer.view.classes)):
+        within = explainer.free_projector(k).within(codes, CLEAR)
+        if name == "encoders":  # of numbers in bins nothing is read
+            assert within is None
+            return
+        assert (read[within] < 0).all()
+        read[within] = k
+    clear = read >= 0
+    np.testing.assert_array_equal(explainer.view.classes[read[clear]], answers[clear])
+    assert clear[sure].mean() > 0.9  # else nothing is saved
+    np.testing.assert_array_equal(explainer._present(codes, np.full(len(codes), -1)), explainer.view.positions(answers))
+
+
+def test_every_person_is_predicted_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    explainer = small_explainer("closest", "tree", "levels", "l1")
+    people, goal = asked("closest", "levels")
+    rows = []
+    view = type(explainer.view)
+    decide = view.decide
+    monkeypatch.setattr(view, "decide", lambda self, codes: rows.append(len(codes)) or decide(self, codes))
+    found = explainer.explain(people, goal)
+    assert found.valid.all()
+    assert sum(rows) <= 1.2 * len(people)  # each answer, who is there already, and who is close to a boundary
 
 
 # --- Laws 3 and 5 -----------------------------------------------------------------------------------------------------
