@@ -188,8 +188,13 @@ class Explainer(ABC):
         answers.points[there] = X[there]
         answers.cost[there] = answers.gap[there] = 0.0
         answers.status[there] = Status.ALREADY
+        asked = finite & ~there
+        rows = np.flatnonzero(asked & (aim != ANY_OTHER))
+        if len(rows):
+            for kept, new in zip(answers, self._toward_own(X[rows], aim[rows]), strict=True):
+                kept[rows] = new
         for k in range(len(self.view.classes)):
-            rows = np.flatnonzero(finite & ~there & ((aim == k) | ((aim == ANY_OTHER) & (present != k))))
+            rows = np.flatnonzero(asked & (aim == ANY_OTHER) & (present != k))
             if len(rows):
                 self._offer(answers, rows, X[rows], k)
         # Of several labels the one that is least understood decides what is proven.
@@ -219,6 +224,15 @@ class Explainer(ABC):
         """Positions of the labels that people have; `goal` is what they aim at."""
         return self.view.decide(X)
 
+    def _toward_own(self, X: FloatArray, aim: npt.NDArray[np.int64]) -> Answers:
+        """Counterfactuals of people who aim at one label each."""
+        answers = unanswered(X, aim)
+        for k in np.unique(aim):
+            rows = np.flatnonzero(aim == k)
+            for kept, new in zip(answers, self._toward(X[rows], int(k), np.full(len(rows), np.inf)), strict=True):
+                kept[rows] = new
+        return answers
+
     @abstractmethod
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
         """Counterfactuals towards one label; those that cost more than the cutoff are of no use."""
@@ -230,7 +244,8 @@ class Explainer(ABC):
         """Which of two equally costly changes comes first; the first towards the k-th label."""
         return bool(self.cost.before(a, b))
 
-    def _confirmed(self, points: FloatArray, k: int) -> npt.NDArray[np.bool_]:
+    def _confirmed(self, points: FloatArray, k: int | npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whom the model gives the k-th label, or each its own."""
         if not len(points):
             return np.zeros(0, dtype=bool)
         confirmed: npt.NDArray[np.bool_] = self.view.decide(points) == k

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -148,23 +149,34 @@ class Reader:
             for j, known in self.values.items():
                 numbers[:, j] = known[codes[:, j].astype(np.intp)]
             return pd.DataFrame(numbers, columns=list(self.schema.names), copy=False) if self.named else numbers
-        # Words stay plain objects, which encoders read fastest; models with categories of their own need the type.
-        frame = self.schema.decode(codes, gaps=self.gaps)
+        frame = self.schema.decode(codes, gaps=self.gaps, types=self._shown)
         for name in self.unfilled:
             assert self.fill is not None
             j = self.schema.names.index(name)
             frame[name] = frame[name].astype(np.float64).mask(codes[:, j] == self.fill[j])
         if self.like is not None:
-            types = self.like.dtypes.to_dict()
             wanted = {
-                name: types[name]
-                for name, column in self.schema.columns.items()
-                if (not column.has_words or isinstance(types[name], pd.CategoricalDtype))
-                and frame[name].dtype != types[name]
-                and _fits(frame[name], types[name])
+                name: dtype
+                for name, dtype in self._shown.items()
+                if frame[name].dtype != dtype and _fits(frame[name], dtype)
             }
             frame = frame.astype(wanted) if wanted else frame
         return frame if self.named else frame.to_numpy()
+
+    @cached_property
+    def _shown(self) -> dict[str, Any]:
+        """The types of columns in which the model is shown people.
+
+        Words stay plain objects, which encoders read fastest; models with categories of their own need the type.
+        """
+        if self.like is None:
+            return {}
+        types = {name: self.like[name].dtype for name in self.schema.names}
+        return {
+            name: types[name]
+            for name, column in self.schema.columns.items()
+            if not column.has_words or isinstance(types[name], pd.CategoricalDtype)
+        }
 
     def complaint(self, row: pd.Series[Any]) -> str:
         """Why a person cannot be read; empty if it can."""

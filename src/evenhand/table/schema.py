@@ -160,17 +160,23 @@ class Schema:
         return codes
 
     def decode(
-        self, codes: FloatArray, like: pd.DataFrame | None = None, gaps: Mapping[str, Any] | None = None
+        self,
+        codes: FloatArray,
+        like: pd.DataFrame | None = None,
+        gaps: Mapping[str, Any] | None = None,
+        types: Mapping[str, Any] | None = None,
     ) -> pd.DataFrame:
         """People from rows of numbers, with the types of the table `like`; a row of NaN is missing throughout.
 
-        `gaps` says what stands for a missing level, by column; None if left out.
+        `gaps` says what stands for a missing level, by column; None if left out.  `types` are those of some columns, if
+        there is no such table.
         """
+        known = like.dtypes.to_dict() if like is not None else {} if types is None else types
         lost: BoolArray = np.asarray(np.isnan(codes).any(axis=1))
         found: dict[str, Any] = {}
         for j, (name, column) in enumerate(self.columns.items()):
-            dtype = None if like is None else like[name].dtype
-            found[name] = values_of(codes[:, j], column, dtype, lost, None if gaps is None else gaps.get(name))
+            gap = None if gaps is None else gaps.get(name)
+            found[name] = values_of(codes[:, j], column, known.get(name), lost, gap)
             if pd.api.types.is_object_dtype(found[name]):  # pandas would guess a type
                 found[name] = pd.Series(found[name], dtype=object, index=None if like is None else like.index)
         return pd.DataFrame(found, index=None if like is None else like.index)

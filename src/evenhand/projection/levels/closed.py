@@ -157,19 +157,29 @@ def comes_first(
 
 @entry
 def nearest_boxes(
-    c: Columns, p: Pieces, X: FloatArray, L: IntArray, own: FloatArray, cutoff: FloatArray, points: FloatArray,
-    levels: IntArray, cost: FloatArray, bound: FloatArray,
+    c: Columns, p: Pieces, skip: IntArray, X: FloatArray, L: IntArray, own: FloatArray, cutoff: FloatArray,
+    points: FloatArray, levels: IntArray, cost: FloatArray, bound: FloatArray,
 ) -> None:  # fmt: skip
-    """The cheapest change of every person into one of the pieces, none of which has rows."""
+    """The cheapest change of every person into one of the pieces, none of which has rows.
+
+    `p` are the pieces with the hulls around runs of them in front of each run, and `skip` is where the run ends: what
+    is too far from a hull is too far from all of its pieces.
+    """
     new_x, new_level = np.empty(X.shape[1]), np.empty(L.shape[1], np.int64)
+    likely = len(skip) - 1  # where the last person went: what that costs this one ends the look at most others early
     for q in range(len(X)):
         x, level = X[q], L[q]
         mine = own[q] if len(own) else own[:0].ravel()
-        best, nearest, written = first_limit(cutoff[q]), -1, False
+        best, nearest, written = cutoff[q], -1, False
         for v in range(len(c.held)):
-            for k in range(len(p.lower)):
+            best = min(best, apart_from(c, p, likely, v, x, level, mine, best))
+        best = first_limit(best)
+        for v in range(len(c.held)):
+            k = 0
+            while k < len(skip):
                 distance = apart_from(c, p, k, v, x, level, mine, ceiling(best, False))
-                if distance == np.inf:
+                at, k = k, skip[k] if distance == np.inf else k + 1
+                if distance == np.inf or skip[at] > at + 1:
                     continue
                 if best < np.inf and abs(distance - best) <= TIE * (1.0 + best):
                     if nearest < 0:
@@ -177,38 +187,46 @@ def nearest_boxes(
                     if not written:
                         nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
                         written = True
-                    nearest_point(c, p, k, x, level, mine, new_x, new_level)
+                    nearest_point(c, p, at, x, level, mine, new_x, new_level)
                     best = min(best, distance)
                     if comes_first(c, x, level, new_x, new_level, points[q], levels[q]):
-                        nearest, written = k, False
+                        nearest, written = at, False
                 else:
-                    best, nearest, written = distance, k, False
-        if nearest >= 0 and not written:
-            nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
+                    best, nearest, written = distance, at, False
+        if nearest >= 0:
+            likely = nearest
+            if not written:
+                nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
         cost[q], bound[q] = (best if nearest >= 0 else np.inf), best
 
 
 @kernel
-def _within(c: Columns, p: Pieces, k: int, x: FloatArray, level: IntArray, guard: float) -> bool:
-    for at in range(p.asked_levels[k], p.asked_levels[k + 1]):
-        b = p.asked_level[at]
-        if not p.allowed[k, c.start[b] + level[b]]:
-            return False
+def _in_box(c: Columns, p: Pieces, k: int, x: FloatArray, level: IntArray) -> bool:
     for at in range(p.asked_numbers[k], p.asked_numbers[k + 1]):
         j = p.asked_number[at]
         if not p.lower[k, j] <= x[j] <= p.upper[k, j]:
             return False
-    for i in range(p.rows[k], p.rows[k + 1]):  # noqa: SIM110 - numba has no generators in all()
-        if missing_in_row(c, p, i, x, level, guard) > 0.0:
+    for at in range(p.asked_levels[k], p.asked_levels[k + 1]):
+        b = p.asked_level[at]
+        if not p.allowed[k, c.start[b] + level[b]]:
             return False
     return True
 
 
 @entry
-def within_pieces(c: Columns, p: Pieces, X: FloatArray, L: IntArray, guard: float, within: BoolArray) -> None:
+def within_pieces(
+    c: Columns, p: Pieces, skip: IntArray, X: FloatArray, L: IntArray, guard: float, within: BoolArray
+) -> None:
     """Who is in one of the pieces, with room to every row of it; their intervals have the guard in them."""
     for q in range(len(X)):
-        for k in range(len(p.lower)):
-            if _within(c, p, k, X[q], L[q], guard):
+        k = 0
+        while k < len(skip):
+            inside = _in_box(c, p, k, X[q], L[q])
+            at, k = k, k + 1 if inside else skip[k]
+            if not inside or skip[at] > at + 1:
+                continue
+            for i in range(p.rows[at], p.rows[at + 1]):
+                inside = inside and missing_in_row(c, p, i, X[q], L[q], guard) <= 0.0
+            if inside:
                 within[q] = True
                 break

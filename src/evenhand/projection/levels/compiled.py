@@ -12,7 +12,7 @@ from evenhand.projection.problem import Problem
 from evenhand.sets import ConvexSet, Ellipsoid, Paraboloid
 from evenhand.table.layout import Layout
 from evenhand.table.limits import DOWN, FIXED, FREE, UP, Limits
-from evenhand.types import BoolArray, FloatArray
+from evenhand.types import BoolArray, FloatArray, IntArray
 
 MOST_VARIANTS = 64
 
@@ -163,6 +163,37 @@ def pieces_of(problem: Problem, columns: Columns, parts: Parts, guard: float) ->
         if e >= 0:
             meet[i, e] = True
     return pieces, _density(parts.curved, meet[origin].reshape(len(kept), len(parts.curved)), n, total)
+
+
+def with_hulls(columns: Columns, pieces: Pieces) -> tuple[Pieces, IntArray]:
+    """Pieces without rows as a tree: in front of every run of pieces their hull, and for each where its run ends.
+
+    Neighbours in the list are neighbours in space where pieces are the leaves of a decision tree, from left to right.
+    """
+    lower: list[FloatArray] = []
+    upper: list[FloatArray] = []
+    allowed: list[BoolArray] = []
+    skip: list[int] = []
+
+    def visit(begin: int, end: int) -> None:
+        at = len(skip)
+        skip.append(0)
+        lower.append(pieces.lower[begin:end].min(axis=0))
+        upper.append(pieces.upper[begin:end].max(axis=0))
+        allowed.append(np.logical_or.reduce(pieces.allowed[begin:end], axis=0))
+        if end - begin > 1:
+            middle = (begin + end) // 2
+            visit(begin, middle)
+            visit(middle, end)
+        skip[at] = len(skip)
+
+    visit(0, len(pieces.lower))
+    n = len(skip)
+    rows = np.zeros(n + 1, dtype=np.int64)
+    hulls = make_pieces(
+        columns, np.array(lower), np.array(upper), np.array(allowed), rows, pieces.A[:0], pieces.E[:0], pieces.b[:0]
+    )
+    return hulls, np.array(skip, dtype=np.int64)
 
 
 def _room(side: FloatArray, unit: FloatArray) -> FloatArray:

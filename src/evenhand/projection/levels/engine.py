@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evenhand.projection.levels.arrays import Columns, Density, Pieces
 from evenhand.projection.levels.branch import PROVEN
 from evenhand.projection.levels.closed import nearest_boxes, within_pieces
-from evenhand.projection.levels.compiled import columns_of, parts_of, pieces_of
+from evenhand.projection.levels.compiled import columns_of, parts_of, pieces_of, with_hulls
 from evenhand.projection.levels.table import search_mixed
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection, judged
@@ -18,6 +18,19 @@ from evenhand.projection.solver import Projector, register_solver
 from evenhand.sets import Region
 from evenhand.table.limits import DOWN, FIXED, UP
 from evenhand.types import BoolArray, FloatArray, IntArray
+
+
+class Guarded(NamedTuple):
+    """Pieces that keep a distance from their sides, and the densities that they meet.
+
+    Where nothing is asked jointly they are `boxes`, of which each has a closed form; then hulls of whole runs of them
+    are among the pieces, and `skip` says where a run ends.
+    """
+
+    pieces: Pieces
+    density: Density
+    boxes: bool
+    skip: IntArray
 
 
 @register_solver
@@ -31,7 +44,7 @@ class LevelProjector(Projector):
         super().__init__(problem)
         self.columns = Columns(*map(_plain, columns_of(problem)))
         self._parts = parts_of(problem.region.pieces)
-        self._tables: dict[float, tuple[Pieces, Density]] = {}
+        self._tables: dict[float, Guarded] = {}
 
     @classmethod
     def refusal(cls, problem: Problem) -> str:
@@ -74,43 +87,44 @@ class LevelProjector(Projector):
         self, numbers: FloatArray, levels: IntArray, own: FloatArray, cutoff: FloatArray, guard: float
     ) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, Any, IntArray]:
         """Numbers and levels of the cheapest answers, their costs, bounds, whether the search ended, and its nodes."""
-        pieces, density = self._at(guard)
+        pieces, density, boxes, skip = self._at(guard)
         n = len(numbers)
         to, new = numbers.copy("C"), levels.copy("C")
         cost, bound = np.full(n, np.inf), np.full(n, np.inf)
         outcome, nodes = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        if len(pieces.lower) and n and self._boxes(pieces, density):
-            nearest_boxes(
-                self.columns, pieces, _plain(numbers), _plain(levels), _plain(own), _plain(cutoff), to, new, cost, bound
-            )
-        elif len(pieces.lower) and n:
+        people = _plain(numbers), _plain(levels), _plain(own)
+        if not len(pieces.lower) or not n:
+            pass  # nobody is there, or nobody can be
+        elif boxes:
+            nearest_boxes(self.columns, pieces, skip, *people, _plain(cutoff), to, new, cost, bound)
+        else:
             search_mixed(
-                self.columns, pieces, density, _plain(numbers), _plain(levels), _plain(own), guard,
-                int(self.problem.max_nodes), _plain(cutoff), to, new, cost, bound, outcome, nodes,
+                self.columns, pieces, density, *people, guard, int(self.problem.max_nodes), _plain(cutoff),
+                to, new, cost, bound, outcome, nodes,
             )  # fmt: skip
         return to, new, cost, bound, outcome == PROVEN, nodes
 
-    def _boxes(self, pieces: Pieces, density: Density) -> bool:
-        """Whether nothing is asked jointly: then every piece has a closed form."""
-        return not len(pieces.b) and not len(density.room) and not len(self.columns.tied)
-
     def within(self, X: FloatArray, guard: float) -> BoolArray | None:
-        """Who is in the region; not told of numbers in bins, whose edges belong to one side."""
-        if self.problem.layout.bins:
+        """Who is in the region; not told of numbers in bins, whose edges belong to one side, and of curved parts."""
+        layout = self.problem.layout
+        if layout.bins or self._parts.curved:
             return None
-        pieces, density = self._at(guard)
-        if len(density.room):
-            return None
+        pieces, _, _, skip = self._at(guard)
         found = np.zeros(len(X), dtype=bool)
-        numbers, levels = _plain(X[:, self.problem.layout.numbers]), _plain(self.problem.layout.levels(X))
-        within_pieces(self.columns, pieces, numbers, levels, guard, found)
+        within_pieces(self.columns, pieces, skip, _plain(X[:, layout.numbers]), _plain(layout.levels(X)), guard, found)
         return found
 
-    def _at(self, guard: float) -> tuple[Pieces, Density]:
+    def _at(self, guard: float) -> Guarded:
+        """What the search reads, for a guard."""
         if guard not in self._tables:
             pieces, density = pieces_of(self.problem, self.columns, self._parts, guard)
+            skip = np.arange(1, len(pieces.lower) + 1)
+            boxes = not len(pieces.b) and not self._parts.curved and not len(self.columns.tied)
+            if boxes and len(skip):
+                pieces, skip = with_hulls(self.columns, pieces)
             # One layout for all: for every other one numba would compile everything again.
-            self._tables[guard] = Pieces(*map(_plain, pieces)), Density(*map(_plain, density))
+            pieces, density = Pieces(*map(_plain, pieces)), Density(*map(_plain, density))
+            self._tables[guard] = Guarded(pieces, density, boxes, _plain(skip))
         return self._tables[guard]
 
     def _split(self, X: FloatArray) -> tuple[FloatArray, IntArray, dict[int, FloatArray], FloatArray, FloatArray]:
