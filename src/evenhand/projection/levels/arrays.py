@@ -73,12 +73,15 @@ def make_pieces(
         nearest[:, part] = np.where(allowed[:, None, part], cost[None], np.inf).min(axis=2, initial=np.inf)
         asked[:, q] = ~allowed[:, part].all(axis=1)
     bounded = np.isfinite(lower) | np.isfinite(upper)
+    # Sides that all pieces share, as those of a person's limits, come last: they end the look at a piece least often.
+    own = (lower > lower.min(axis=0, initial=np.inf)) | (upper < upper.max(axis=0, initial=-np.inf))
 
-    def listed(mask: BoolArray) -> tuple[IntArray, IntArray]:
+    def listed(mask: BoolArray, first: BoolArray) -> tuple[IntArray, IntArray]:
         begins = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-        return begins, np.nonzero(mask)[1].astype(np.int64)
+        piece, column = np.nonzero(mask)
+        return begins, column[np.lexsort((column, ~first[piece, column], piece))].astype(np.int64)
 
-    return Pieces(lower, upper, allowed, rows, A, E, b, nearest, *listed(bounded), *listed(asked))
+    return Pieces(lower, upper, allowed, rows, A, E, b, nearest, *listed(bounded, own), *listed(asked, asked))
 
 
 class Change(NamedTuple):
