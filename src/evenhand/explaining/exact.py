@@ -168,7 +168,8 @@ class ExactExplainer(Explainer):
         for label in np.unique(k):
             rows = np.flatnonzero(confirmed & (k == label))
             name = self.view.classes[label]
-            confirmed[rows] = self.densities.score(where[rows], name) >= self.densities.log_threshold(name)
+            if len(rows):
+                confirmed[rows] = self.densities.score(where[rows], name) >= self.densities.log_threshold(name)
         return confirmed
 
     def _before(self, a: FloatArray, b: FloatArray, k: int) -> bool:

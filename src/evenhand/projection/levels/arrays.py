@@ -36,11 +36,10 @@ class Pieces(NamedTuple):
     A: FloatArray
     E: FloatArray  # (rows, levels)
     b: FloatArray
-    nearest: FloatArray  # (pieces, levels) from a level to the nearest that the piece allows
-    asked_numbers: IntArray  # (pieces + 1,) where the numbers begin that a piece asks something of
-    asked_number: IntArray
-    asked_levels: IntArray
-    asked_level: IntArray
+    low: FloatArray  # (numbers, pieces): `lower` column by column, so that all pieces are looked at together
+    high: FloatArray
+    nearest: FloatArray  # (levels, pieces) from a level to the nearest that each piece allows
+    asks: BoolArray  # (numbers,) of which some piece asks something
 
 
 class Density(NamedTuple):
@@ -63,25 +62,15 @@ def make_pieces(
     E: FloatArray,
     b: FloatArray,
 ) -> Pieces:
-    """Pieces with what is looked up for everybody: which columns each asks something of, and the nearest levels."""
+    """Pieces with what is looked up for everybody, column by column."""
     start = columns.start
-    nearest = np.zeros(allowed.shape)
-    asked = np.zeros((len(lower), len(start) - 1), dtype=bool)
+    nearest = np.zeros((start[-1], len(lower)))
     for q in range(len(start) - 1):
         part = slice(start[q], start[q + 1])
         cost = columns.move[part, : start[q + 1] - start[q]]
-        nearest[:, part] = np.where(allowed[:, None, part], cost[None], np.inf).min(axis=2, initial=np.inf)
-        asked[:, q] = ~allowed[:, part].all(axis=1)
-    bounded = np.isfinite(lower) | np.isfinite(upper)
-    # Sides that all pieces share, as those of a person's limits, come last: they end the look at a piece least often.
-    own = (lower > lower.min(axis=0, initial=np.inf)) | (upper < upper.max(axis=0, initial=-np.inf))
-
-    def listed(mask: BoolArray, first: BoolArray) -> tuple[IntArray, IntArray]:
-        begins = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-        piece, column = np.nonzero(mask)
-        return begins, column[np.lexsort((column, ~first[piece, column], piece))].astype(np.int64)
-
-    return Pieces(lower, upper, allowed, rows, A, E, b, nearest, *listed(bounded, own), *listed(asked, asked))
+        nearest[part] = np.where(allowed[:, None, part], cost[None], np.inf).min(axis=2, initial=np.inf).T
+    asks = np.logical_or.reduce(np.isfinite(lower) | np.isfinite(upper), axis=0)
+    return Pieces(lower, upper, allowed, rows, A, E, b, lower.T, upper.T, nearest, asks)
 
 
 class Change(NamedTuple):

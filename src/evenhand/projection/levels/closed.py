@@ -66,45 +66,50 @@ def level_price(c: Columns, own: FloatArray, first: int, present: int, to: int) 
 
 
 @kernel
-def apart_from(
-    c: Columns, p: Pieces, k: int, v: int, x: FloatArray, level: IntArray, own: FloatArray, limit: float
-) -> float:  # fmt: skip
-    """What it costs at least to get into the intervals and levels of a piece; exact if it has no rows."""
-    total = 0.0
-    # Without bins only the categories that the piece says something about can be in the wrong place.
-    begin, end = (0, len(level)) if len(own) else (p.asked_levels[k], p.asked_levels[k + 1])
-    for at in range(begin, end):
-        b = at if len(own) else p.asked_level[at]
+def _nearest_bin(c: Columns, p: Pieces, k: int, own: FloatArray, first: int, count: int, present: int) -> float:
+    """What the cheapest bin costs that a piece allows; nothing if a person may stay in its own."""
+    if may_stay(p, k, own, first, present):
+        return 0.0
+    least = np.inf
+    for to in range(count):
+        if p.allowed[k, first + to]:
+            least = min(least, level_price(c, own, first, present, to))
+    return least
+
+
+@kernel
+def distances(
+    c: Columns, p: Pieces, v: int, x: FloatArray, level: IntArray, own: FloatArray, apart: FloatArray
+) -> None:  # fmt: skip
+    """What it costs at least to get into the intervals and levels of each piece; exact for pieces without rows.
+
+    Column by column over all pieces: without branches, several pieces at a time.
+    """
+    for k in range(len(apart)):
+        apart[k] = 0.0
+    for b in range(len(level)):
         first = c.start[b]
-        if may_stay(p, k, own, first, level[b]):
+        held = c.held_levels[v, b]
+        binned = len(own) > 0 and own[first + level[b]] >= 0.0
+        nearest = p.nearest[first + level[b]]
+        for k in range(len(apart)):
+            cost = nearest[k]
+            if binned:
+                cost = _nearest_bin(c, p, k, own, first, c.start[b + 1] - first, level[b])
+            apart[k] += np.inf if held and cost > 0.0 else cost
+    for j in range(len(x)):
+        if not p.asks[j]:
             continue
-        if c.held_levels[v, b]:
-            return np.inf
-        if len(own):
-            least = np.inf
-            for to in range(c.start[b + 1] - first):
-                if p.allowed[k, first + to]:
-                    least = min(least, level_price(c, own, first, level[b], to))
-            total += least
-        else:
-            total += p.nearest[k, first + level[b]]
-        if total > limit:
-            return np.inf
-    for at in range(p.asked_numbers[k], p.asked_numbers[k + 1]):
-        j = p.asked_number[at]
-        low, high = p.lower[k, j] - x[j], x[j] - p.upper[k, j]
-        if low > 0.0 or high > 0.0:
-            way = c.up[j] if low > 0.0 else c.down[j]
-            if not way or c.held[v, j]:
-                return np.inf
-            missing = max(low, high)
-            distance = _steps(missing, c.step[j], 1e-9)
-            if distance - missing > p.upper[k, j] - p.lower[k, j] + 1e-9 * c.step[j]:
-                return np.inf  # the steps pass over the interval
-            total += c.weight[j] * distance
-            if total > limit:
-                return np.inf
-    return total
+        low, high, here, weight, step = p.low[j], p.high[j], x[j], c.weight[j], c.step[j]
+        up, down = c.up[j] and not c.held[v, j], c.down[j] and not c.held[v, j]
+        for k in range(len(apart)):
+            below, above = low[k] - here, here - high[k]
+            missing = max(max(below, above), 0.0)
+            if step > 0.0:
+                distance = step * max(np.ceil(missing / step - 1e-9), 0.0)
+                missing = np.inf if distance - missing > high[k] - low[k] + 1e-9 * step else distance
+            barred = (below > 0.0 and not up) or (above > 0.0 and not down)
+            apart[k] += np.inf if barred else weight * missing
 
 
 @part
@@ -157,76 +162,52 @@ def comes_first(
 
 @entry
 def nearest_boxes(
-    c: Columns, p: Pieces, skip: IntArray, X: FloatArray, L: IntArray, own: FloatArray, cutoff: FloatArray,
-    points: FloatArray, levels: IntArray, cost: FloatArray, bound: FloatArray,
+    c: Columns, p: Pieces, X: FloatArray, L: IntArray, own: FloatArray, cutoff: FloatArray, points: FloatArray,
+    levels: IntArray, cost: FloatArray, bound: FloatArray,
 ) -> None:  # fmt: skip
-    """The cheapest change of every person into one of the pieces, none of which has rows.
-
-    `p` are the pieces with the hulls around runs of them in front of each run, and `skip` is where the run ends: what
-    is too far from a hull is too far from all of its pieces.
-    """
-    new_x, new_level = np.empty(X.shape[1]), np.empty(L.shape[1], np.int64)
-    likely = len(skip) - 1  # where the last person went: what that costs this one ends the look at most others early
+    """The cheapest change of every person into one of the pieces, none of which has rows."""
+    new_x, new_level, apart = np.empty(X.shape[1]), np.empty(L.shape[1], np.int64), np.empty(len(p.lower))
     for q in range(len(X)):
         x, level = X[q], L[q]
         mine = own[q] if len(own) else own[:0].ravel()
-        best, nearest, written = cutoff[q], -1, False
+        best, nearest, written = first_limit(cutoff[q]), -1, False
         for v in range(len(c.held)):
-            best = min(best, apart_from(c, p, likely, v, x, level, mine, best))
-        best = first_limit(best)
-        for v in range(len(c.held)):
-            k = 0
-            while k < len(skip):
-                distance = apart_from(c, p, k, v, x, level, mine, ceiling(best, False))
-                at, k = k, skip[k] if distance == np.inf else k + 1
-                if distance == np.inf or skip[at] > at + 1:
+            distances(c, p, v, x, level, mine, apart)
+            for k in range(len(apart)):
+                if apart[k] == np.inf or apart[k] > ceiling(best, False):
                     continue
-                if best < np.inf and abs(distance - best) <= TIE * (1.0 + best):
+                if best < np.inf and abs(apart[k] - best) <= TIE * (1.0 + best):
                     if nearest < 0:
                         continue
                     if not written:
                         nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
                         written = True
-                    nearest_point(c, p, at, x, level, mine, new_x, new_level)
-                    best = min(best, distance)
+                    nearest_point(c, p, k, x, level, mine, new_x, new_level)
+                    best = min(best, apart[k])
                     if comes_first(c, x, level, new_x, new_level, points[q], levels[q]):
-                        nearest, written = at, False
+                        nearest, written = k, False
                 else:
-                    best, nearest, written = distance, at, False
-        if nearest >= 0:
-            likely = nearest
-            if not written:
-                nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
+                    best, nearest, written = apart[k], k, False
+        if nearest >= 0 and not written:
+            nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
         cost[q], bound[q] = (best if nearest >= 0 else np.inf), best
-
-
-@kernel
-def _in_box(c: Columns, p: Pieces, k: int, x: FloatArray, level: IntArray) -> bool:
-    for at in range(p.asked_numbers[k], p.asked_numbers[k + 1]):
-        j = p.asked_number[at]
-        if not p.lower[k, j] <= x[j] <= p.upper[k, j]:
-            return False
-    for at in range(p.asked_levels[k], p.asked_levels[k + 1]):
-        b = p.asked_level[at]
-        if not p.allowed[k, c.start[b] + level[b]]:
-            return False
-    return True
 
 
 @entry
 def within_pieces(
-    c: Columns, p: Pieces, skip: IntArray, X: FloatArray, L: IntArray, guard: float, within: BoolArray
+    c: Columns, p: Pieces, X: FloatArray, L: IntArray, own: FloatArray, guard: float, within: BoolArray
 ) -> None:
     """Who is in one of the pieces, with room to every row of it; their intervals have the guard in them."""
+    apart = np.empty(len(p.lower))
     for q in range(len(X)):
-        k = 0
-        while k < len(skip):
-            inside = _in_box(c, p, k, X[q], L[q])
-            at, k = k, k + 1 if inside else skip[k]
-            if not inside or skip[at] > at + 1:
-                continue
-            for i in range(p.rows[at], p.rows[at + 1]):
-                inside = inside and missing_in_row(c, p, i, X[q], L[q], guard) <= 0.0
+        distances(c, p, 0, X[q], L[q], own, apart)
+        for k in range(len(apart)):
+            inside = apart[k] == 0.0
+            for i in range(p.rows[k], p.rows[k + 1] if inside else p.rows[k]):
+                size = 0.0  # what levels add may be larger than what is left of a sum, and is rounded too
+                for b in range(L.shape[1]):
+                    size += abs(p.E[i, c.start[b] + L[q, b]])
+                inside = inside and missing_in_row(c, p, i, X[q], L[q], guard) + guard * size <= 0.0
             if inside:
                 within[q] = True
                 break

@@ -12,7 +12,7 @@ from evenhand.projection.problem import Problem
 from evenhand.sets import ConvexSet, Ellipsoid, Paraboloid
 from evenhand.table.layout import Layout
 from evenhand.table.limits import DOWN, FIXED, FREE, UP, Limits
-from evenhand.types import BoolArray, FloatArray, IntArray
+from evenhand.types import BoolArray, FloatArray
 
 MOST_VARIANTS = 64
 
@@ -130,8 +130,13 @@ def _as_paraboloid(part: Ellipsoid | Paraboloid) -> Paraboloid:
     return Paraboloid(part.matrix, part.offset, 0.5 * part.radius**2, np.zeros(part.matrix.shape[1]))
 
 
-def pieces_of(problem: Problem, columns: Columns, parts: Parts, guard: float) -> tuple[Pieces, Density]:
-    """The pieces with bounds and guard, without those in which nobody can be, and the densities that they meet."""
+def pieces_of(
+    problem: Problem, columns: Columns, parts: Parts, guard: float, least: float = 0.0
+) -> tuple[Pieces, Density]:
+    """The pieces with bounds and guard, without those in which nobody can be, and the densities that they meet.
+
+    What levels ask for keeps the guard compared with `least` at least: a tie of zeros has no size of its own.
+    """
     layout = problem.layout
     # A step is the size of what moves in steps: a guard in units of a wide spread would cut off a whole number.
     unit = np.where(columns.step > 0, columns.step, 1.0 / columns.weight)
@@ -140,7 +145,7 @@ def pieces_of(problem: Problem, columns: Columns, parts: Parts, guard: float) ->
     kept: list[Piece] = []
     origin: list[int] = []
     for i, flat in enumerate(parts.flat):
-        piece = raw_piece(flat, layout, guard)
+        piece = raw_piece(flat, layout, guard, least)
         if piece is None:
             continue
         low = np.maximum(piece.lower + guard * _room(piece.lower, unit), lower)
@@ -165,37 +170,6 @@ def pieces_of(problem: Problem, columns: Columns, parts: Parts, guard: float) ->
     return pieces, _density(parts.curved, meet[origin].reshape(len(kept), len(parts.curved)), n, total)
 
 
-def with_hulls(columns: Columns, pieces: Pieces) -> tuple[Pieces, IntArray]:
-    """Pieces without rows as a tree: in front of every run of pieces their hull, and for each where its run ends.
-
-    Neighbours in the list are neighbours in space where pieces are the leaves of a decision tree, from left to right.
-    """
-    lower: list[FloatArray] = []
-    upper: list[FloatArray] = []
-    allowed: list[BoolArray] = []
-    skip: list[int] = []
-
-    def visit(begin: int, end: int) -> None:
-        at = len(skip)
-        skip.append(0)
-        lower.append(pieces.lower[begin:end].min(axis=0))
-        upper.append(pieces.upper[begin:end].max(axis=0))
-        allowed.append(np.logical_or.reduce(pieces.allowed[begin:end], axis=0))
-        if end - begin > 1:
-            middle = (begin + end) // 2
-            visit(begin, middle)
-            visit(middle, end)
-        skip[at] = len(skip)
-
-    visit(0, len(pieces.lower))
-    n = len(skip)
-    rows = np.zeros(n + 1, dtype=np.int64)
-    hulls = make_pieces(
-        columns, np.array(lower), np.array(upper), np.array(allowed), rows, pieces.A[:0], pieces.E[:0], pieces.b[:0]
-    )
-    return hulls, np.array(skip, dtype=np.int64)
-
-
 def _room(side: FloatArray, unit: FloatArray) -> FloatArray:
     """The size of the numbers that meet at the sides of an interval."""
     return np.maximum(np.abs(np.nan_to_num(side, posinf=0, neginf=0)), unit)
@@ -211,7 +185,7 @@ def _density(curved: list[Paraboloid], meet: BoolArray, n: int, total: int) -> D
     return Density(R, m, np.array([part.room for part in curved]), curved[0].slope[n:].copy(), meet)
 
 
-def raw_piece(piece: ConvexSet, layout: Layout, guard: float) -> Piece | None:
+def raw_piece(piece: ConvexSet, layout: Layout, guard: float, least: float = 0.0) -> Piece | None:
     """What a convex set asks of raw columns; None if nobody can be there.
 
     A row over the levels of one category is a set of levels, one over more is a row; a level keeps the guard from a
@@ -240,9 +214,10 @@ def raw_piece(piece: ConvexSet, layout: Layout, guard: float) -> Piece | None:
     for i in np.flatnonzero(single):
         b = int(np.argmax(varying[i]))
         part = slice(layout.start[b], layout.start[b + 1])
-        allowed[part] &= E[i, part] <= h[i] - guard * np.maximum(np.abs(h[i]), np.abs(E[i, part]))
+        size = np.maximum(np.maximum(np.abs(h[i]), np.abs(E[i, part])), least)
+        allowed[part] &= E[i, part] <= h[i] - guard * size
     constant = ~by_number & ~varying.any(axis=1)
-    if (h[constant] < 0).any():
+    if (h[constant] < guard * least).any():
         return None
     joint = ~single & ~constant
     return Piece(low[:n], high[:n], allowed, -A[joint], -E[joint], -h[joint])

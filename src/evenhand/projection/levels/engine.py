@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evenhand.projection.levels.arrays import Columns, Density, Pieces
 from evenhand.projection.levels.branch import PROVEN
 from evenhand.projection.levels.closed import nearest_boxes, within_pieces
-from evenhand.projection.levels.compiled import columns_of, parts_of, pieces_of, with_hulls
+from evenhand.projection.levels.compiled import columns_of, parts_of, pieces_of
 from evenhand.projection.levels.table import search_mixed
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection, judged
@@ -19,18 +19,18 @@ from evenhand.sets import Region
 from evenhand.table.limits import DOWN, FIXED, UP
 from evenhand.types import BoolArray, FloatArray, IntArray
 
+TIED = 1e-3  # a person who meets a row of smaller numbers exactly is on a boundary
+
 
 class Guarded(NamedTuple):
     """Pieces that keep a distance from their sides, and the densities that they meet.
 
-    Where nothing is asked jointly they are `boxes`, of which each has a closed form; then hulls of whole runs of them
-    are among the pieces, and `skip` says where a run ends.
+    Where nothing is asked jointly they are `boxes`, of which each has a closed form.
     """
 
     pieces: Pieces
     density: Density
     boxes: bool
-    skip: IntArray
 
 
 @register_solver
@@ -44,7 +44,7 @@ class LevelProjector(Projector):
         super().__init__(problem)
         self.columns = Columns(*map(_plain, columns_of(problem)))
         self._parts = parts_of(problem.region.pieces)
-        self._tables: dict[float, Guarded] = {}
+        self._tables: dict[tuple[float, float], Guarded] = {}
 
     @classmethod
     def refusal(cls, problem: Problem) -> str:
@@ -87,7 +87,7 @@ class LevelProjector(Projector):
         self, numbers: FloatArray, levels: IntArray, own: FloatArray, cutoff: FloatArray, guard: float
     ) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, Any, IntArray]:
         """Numbers and levels of the cheapest answers, their costs, bounds, whether the search ended, and its nodes."""
-        pieces, density, boxes, skip = self._at(guard)
+        pieces, density, boxes = self._at(guard)
         n = len(numbers)
         to, new = numbers.copy("C"), levels.copy("C")
         cost, bound = np.full(n, np.inf), np.full(n, np.inf)
@@ -96,7 +96,7 @@ class LevelProjector(Projector):
         if not len(pieces.lower) or not n:
             pass  # nobody is there, or nobody can be
         elif boxes:
-            nearest_boxes(self.columns, pieces, skip, *people, _plain(cutoff), to, new, cost, bound)
+            nearest_boxes(self.columns, pieces, *people, _plain(cutoff), to, new, cost, bound)
         else:
             search_mixed(
                 self.columns, pieces, density, *people, guard, int(self.problem.max_nodes), _plain(cutoff),
@@ -109,23 +109,21 @@ class LevelProjector(Projector):
         layout = self.problem.layout
         if layout.bins or self._parts.curved:
             return None
-        pieces, _, _, skip = self._at(guard)
+        pieces = self._at(guard, TIED).pieces
         found = np.zeros(len(X), dtype=bool)
-        within_pieces(self.columns, pieces, skip, _plain(X[:, layout.numbers]), _plain(layout.levels(X)), guard, found)
+        numbers, levels = _plain(X[:, layout.numbers]), _plain(layout.levels(X))
+        within_pieces(self.columns, pieces, numbers, levels, np.zeros(0), guard, found)
         return found
 
-    def _at(self, guard: float) -> Guarded:
+    def _at(self, guard: float, least: float = 0.0) -> Guarded:
         """What the search reads, for a guard."""
-        if guard not in self._tables:
-            pieces, density = pieces_of(self.problem, self.columns, self._parts, guard)
-            skip = np.arange(1, len(pieces.lower) + 1)
+        if (guard, least) not in self._tables:
+            pieces, density = pieces_of(self.problem, self.columns, self._parts, guard, least)
             boxes = not len(pieces.b) and not self._parts.curved and not len(self.columns.tied)
-            if boxes and len(skip):
-                pieces, skip = with_hulls(self.columns, pieces)
             # One layout for all: for every other one numba would compile everything again.
             pieces, density = Pieces(*map(_plain, pieces)), Density(*map(_plain, density))
-            self._tables[guard] = Guarded(pieces, density, boxes, _plain(skip))
-        return self._tables[guard]
+            self._tables[guard, least] = Guarded(pieces, density, boxes)
+        return self._tables[guard, least]
 
     def _split(self, X: FloatArray) -> tuple[FloatArray, IntArray, dict[int, FloatArray], FloatArray, FloatArray]:
         """Numbers, levels, and for binned numbers the nearest value in every bin, and what it costs.

@@ -8,7 +8,7 @@ from evenhand.projection._numba import entry
 from evenhand.projection.levels.arrays import Columns, Density, Pieces, make_change, make_stack
 from evenhand.projection.levels.branch import PROVEN, search_piece
 from evenhand.projection.levels.change import level_columns, number_columns, right_sides
-from evenhand.projection.levels.closed import apart_from, ceiling, first_limit
+from evenhand.projection.levels.closed import ceiling, distances, first_limit
 from evenhand.types import FloatArray, IntArray
 
 DEPTH = 160
@@ -44,8 +44,7 @@ def search_mixed(
         best, least, ended, spent = first_limit(cutoff[q]), np.inf, PROVEN, 0
         tally[1] = 0
         for v in range(variants):
-            for k in range(n_pieces):
-                apart[k] = apart_from(c, p, k, v, x, level, mine, ceiling(best, quadratic))
+            distances(c, p, v, x, level, mine, apart)
             while True:
                 k = int(np.argmin(apart))
                 cut = ceiling(best, quadratic)
