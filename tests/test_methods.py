@@ -747,3 +747,14 @@ def test_explanations_are_values() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Closest().cost = "l2"
     assert Closest("l2", 0.1) == Closest(cost="l2", margin=0.1)
+
+
+def test_nobody_confirmed_of_a_label_is_asked_further_inside() -> None:
+    """At the origin all scores tie: nobody is confirmed at first, and a density has nobody to score."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (X @ [1.0, 0.5] + rng.normal(scale=0.5, size=200) > 0).astype(int)
+    model = LogisticRegression(fit_intercept=False).fit(X, y)
+    assert model.predict(np.zeros((1, 2))) == 0
+    found = Plausible(HighDensity(components=[1])).fit(model, X, y).explain(np.zeros((1, 2)), 1)
+    assert found.valid.all()

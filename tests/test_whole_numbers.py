@@ -16,8 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import Actionable, Closest, Gower, HighDensity, Penalized, Plausible, Schema, Status
+from evenhand import Actionable, Closest, Column, Gower, HighDensity, Penalized, Plausible, Schema, Status
 from evenhand.costs import cost_for
+from evenhand.models.base import blackbox
 
 
 def heavy_tailed() -> tuple[pd.DataFrame, np.ndarray]:
@@ -130,3 +131,40 @@ def test_arrays_are_refused_where_there_are_words() -> None:
     for method in (Closest(), Penalized(restarts=1)):
         with pytest.raises(TypeError, match=r"A table with named columns is needed.*got ndarray"):
             method.fit(model, X).explain(X.to_numpy())
+
+
+class Seen:
+    """A model that remembers what it was shown."""
+
+    classes_ = np.array([0, 1])
+    n_features_in_ = 2
+
+    def __init__(self) -> None:
+        self.rows: list[pd.DataFrame] = []
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        self.rows.append(X)
+        return (np.asarray(X["amount"], dtype=float) > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "levels", "value"),
+    [
+        ("int64", (1, 2, 2.5, 3), 2.5),  # would be another person as a whole number
+        ("int64", (1, 2, 3, None), None),
+        ("int8", (1, 2, 3, 300), 300),
+        ("float32", (1, 2, 3), 3),
+    ],
+)
+def test_a_level_that_does_not_fit_the_type_of_the_table_is_shown_as_it_is(
+    dtype: str, levels: tuple[Any, ...], value: Any
+) -> None:
+    table = pd.DataFrame({"grade": np.array([1, 2, 3], dtype=dtype), "amount": [0.5, -1.0, 2.0]})
+    schema = Schema({"grade": Column("categorical", levels=levels), "amount": Column("numeric")})
+    model = Seen()
+    model.feature_names_in_ = np.array(["grade", "amount"], dtype=object)  # type: ignore[attr-defined]
+    seen = blackbox(model, table, schema)
+    person = pd.DataFrame({"grade": pd.Series([value], dtype=object), "amount": [1.0]})
+    np.testing.assert_array_equal(seen.decide(seen.read(person)), [1])
+    shown = model.rows[-1]["grade"].iloc[0]
+    assert pd.isna(shown) if value is None else shown == value

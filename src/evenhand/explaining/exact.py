@@ -135,7 +135,7 @@ class ExactExplainer(Explainer):
             reached, points, status = [], [], []
             for k in np.unique(aim[left]):
                 guards = self.projector(int(k)).guards
-                if attempt == len(guards):
+                if attempt >= len(guards):
                     continue
                 guard, margin = guards[attempt]
                 rows = left[aim[left] == k]

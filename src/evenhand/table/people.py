@@ -149,7 +149,10 @@ class Reader:
             for j, known in self.values.items():
                 numbers[:, j] = known[codes[:, j].astype(np.intp)]
             return pd.DataFrame(numbers, columns=list(self.schema.names), copy=False) if self.named else numbers
-        frame = self.schema.decode(codes, gaps=self.gaps, types=self._shown)
+        # Levels of numbers get their type below, if all of them fit into it.
+        columns = self.schema.columns
+        types = {n: t for n, t in self._shown.items() if columns[n].is_number or isinstance(t, pd.CategoricalDtype)}
+        frame = self.schema.decode(codes, gaps=self.gaps, types=types)
         for name in self.unfilled:
             assert self.fill is not None
             j = self.schema.names.index(name)

@@ -78,6 +78,15 @@ def _meet(
 
 
 @part
+def _bar_way_back(c: Change, n: int, s: Stack, depth: int, v: int) -> None:
+    """A number that goes one way does not go the other: both cost, and only what is left of them counts."""
+    for w in (v - 1, v + 1):  # up and down of a number stand next to each other
+        if 0 <= w < n and c.block[v] < 0 and c.block[w] < 0 and c.of[w] == c.of[v]:
+            s.upper[depth, w] = s.lower[depth, w]
+            into_bounds(s, depth, w)
+
+
+@part
 def _settle(to: Change, n: int, m: int, categories: int, quadratic: bool, room: float, t: FloatArray, r: Stack) -> bool:
     """The numbers that go with levels and steps, solved for anew; False if that fails.
 
@@ -181,8 +190,10 @@ def search_piece(
             s.lower[depth + 1, v], s.upper[depth, v] = down + 1.0, down
         else:
             s.upper[depth + 1, v], s.lower[depth, v] = down, down + 1.0
+        up_child = depth if s.lower[depth, v] > down else depth + 1
         into_bounds(s, depth, v)
         into_bounds(s, depth + 1, v)
+        _bar_way_back(to, n, s, up_child, v)
         depth += 1
     if outcome == LIMIT:
         for open_node in range(depth + 1):
