@@ -112,11 +112,14 @@ def _settle(to: Change, n: int, m: int, categories: int, quadratic: bool, room: 
 
 @part
 def _write_settled(
-    c: Columns, to: Change, n: int, m: int, quadratic: bool, room: float, t: FloatArray, r: Stack, x: FloatArray,
-    level: IntArray, to_x: FloatArray, to_level: IntArray,
+    c: Columns, to: Change, n: int, m: int, quadratic: bool, room: float, t: FloatArray, first: bool, r: Stack,
+    x: FloatArray, level: IntArray, to_x: FloatArray, to_level: IntArray,
 ) -> None:  # fmt: skip
-    """The person after a change, the same to the last bit for the same levels and steps."""
-    if _settle(to, n, m, len(level), quadratic, room, t, r):
+    """The person after a change, the same to the last bit for the same levels and steps.
+
+    What the first node finds is that already: only one path leads there.
+    """
+    if not first and _settle(to, n, m, len(level), quadratic, room, t, r):
         write_change(c, to, n, r.t, x, level, to_x, to_level)
     else:
         write_change(c, to, n, t, x, level, to_x, to_level)
@@ -131,7 +134,7 @@ def search_piece(
     """Branch and bound over one piece; returns the best cost so far, a lower bound on this piece, and how it ended."""
     base = start_tableau(to, n, m, len(level), quadratic, room, s)
     depth, best, bound, outcome, ties = 0, limit, np.inf, PROVEN, 0
-    pending = False  # whether the best change is in `kept`, and not yet settled
+    pending, at_once = False, False  # whether the best change is in `kept`, not yet written; and if by the first node
     while depth >= 0:
         if tally[0] >= nodes_left:
             outcome = LIMIT
@@ -150,11 +153,12 @@ def search_piece(
         if v < 0:
             bound = min(bound, objective - shift)
             tie = abs(objective - best) <= TIE * (1.0 + best) if best < np.inf else False
+            first = tally[0] == 1 and fractional(to, n, s, 1e-12) < 0
             if tie and tally[1] == 1:
                 if pending:
-                    _write_settled(c, to, n, m, quadratic, room, kept, r, x, level, best_x, best_level)
+                    _write_settled(c, to, n, m, quadratic, room, kept, at_once, r, x, level, best_x, best_level)
                     pending = False
-                _write_settled(c, to, n, m, quadratic, room, s.t, r, x, level, new_x, new_level)
+                _write_settled(c, to, n, m, quadratic, room, s.t, first, r, x, level, new_x, new_level)
                 best = min(objective, best)
                 if comes_first(c, x, level, new_x, new_level, best_x, best_level):
                     for j in range(len(x)):
@@ -162,7 +166,7 @@ def search_piece(
                     for b in range(len(level)):
                         best_level[b] = new_level[b]
             elif not tie and objective < best:
-                best, pending = objective, True
+                best, pending, at_once = objective, True, first
                 for j in range(n):
                     kept[j] = s.t[j]
                 tally[1] = 1
@@ -199,5 +203,5 @@ def search_piece(
         for open_node in range(depth + 1):
             bound = min(bound, s.objective[open_node])
     if pending:
-        _write_settled(c, to, n, m, quadratic, room, kept, r, x, level, best_x, best_level)
+        _write_settled(c, to, n, m, quadratic, room, kept, at_once, r, x, level, best_x, best_level)
     return best, bound, outcome

@@ -193,16 +193,24 @@ def nearest_boxes(
         cost[q], bound[q] = (best if nearest >= 0 else np.inf), best
 
 
+@kernel
+def _in_box(c: Columns, p: Pieces, k: int, x: FloatArray, level: IntArray) -> bool:
+    """Whether a person is in the intervals and levels of a piece; most are not, which the first columns tell."""
+    for j in range(len(x)):
+        if not p.lower[k, j] <= x[j] <= p.upper[k, j]:
+            return False
+    for b in range(len(level)):  # noqa: SIM110 - kernels have no generators
+        if not p.allowed[k, c.start[b] + level[b]]:
+            return False
+    return True
+
+
 @entry
-def within_pieces(
-    c: Columns, p: Pieces, X: FloatArray, L: IntArray, own: FloatArray, guard: float, within: BoolArray
-) -> None:
+def within_pieces(c: Columns, p: Pieces, X: FloatArray, L: IntArray, guard: float, within: BoolArray) -> None:
     """Who is in one of the pieces, with room to every row of it; their intervals have the guard in them."""
-    apart = np.empty(len(p.lower))
     for q in range(len(X)):
-        distances(c, p, 0, X[q], L[q], own, apart)
-        for k in range(len(apart)):
-            inside = apart[k] == 0.0
+        for k in range(len(p.lower)):
+            inside = _in_box(c, p, k, X[q], L[q])
             for i in range(p.rows[k], p.rows[k + 1] if inside else p.rows[k]):
                 size = 0.0  # what levels add may be larger than what is left of a sum, and is rounded too
                 for b in range(L.shape[1]):

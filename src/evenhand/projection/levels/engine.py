@@ -112,7 +112,7 @@ class LevelProjector(Projector):
         pieces = self._at(guard, TIED).pieces
         found = np.zeros(len(X), dtype=bool)
         numbers, levels = _plain(X[:, layout.numbers]), _plain(layout.levels(X))
-        within_pieces(self.columns, pieces, numbers, levels, np.zeros(0), guard, found)
+        within_pieces(self.columns, pieces, numbers, levels, guard, found)
         return found
 
     def _at(self, guard: float, least: float = 0.0) -> Guarded:
