@@ -116,7 +116,7 @@ def distances(
 def nearest_point(
     c: Columns, p: Pieces, k: int, x: FloatArray, level: IntArray, own: FloatArray, to_x: FloatArray, to_level: IntArray
 ) -> None:  # fmt: skip
-    """The answer to :func:`apart_from`; of equally cheap levels the first."""
+    """The answer to :func:`distances` for one piece; of equally cheap levels the first."""
     for b in range(len(level)):
         first = c.start[b]
         to_level[b] = level[b]
