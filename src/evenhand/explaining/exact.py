@@ -16,7 +16,7 @@ from evenhand.explaining.explainer import Answers, Explainer, unanswered
 from evenhand.models import View
 from evenhand.projection import Problem, Projector, solver
 from evenhand.projection.solver import kind_of
-from evenhand.status import Status
+from evenhand.status import Status, statuses
 from evenhand.table.limits import Actionable, Limits
 from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray, IntArray
@@ -111,12 +111,13 @@ class ExactExplainer(Explainer):
         if not self.view.reader.plain:  # of plain numbers a prediction costs next to nothing
             for k in range(len(self.view.classes)):
                 left = np.flatnonzero(label < 0)
-                clear = self.free_projector(k).within(X[left], CLEAR)
+                clear = self.free_projector(k).within(X[left] if len(left) < len(X) else X, CLEAR)
                 if clear is None:
                     break
                 label[left[clear]] = k
         asked = (label < 0) | (label == goal)
-        label[asked] = self.view.decide(X[asked])
+        if asked.any():
+            label[asked] = self.view.decide(X[_all_or(asked)])
         return label
 
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
@@ -132,32 +133,36 @@ class ExactExplainer(Explainer):
         answers = unanswered(X, aim)
         left, attempt = np.arange(len(X)), 0
         while len(left):
-            reached, points, status = [], [], []
-            for k in np.unique(aim[left]):
+            rows, people, labels = left, X, aim
+            if len(left) < len(X) or (aim != aim[0]).any():  # who aims at one label stands together
+                rows = left[np.argsort(aim[left], kind="stable")]
+                people, labels = X[rows], aim[rows]
+            points, status = np.full(people.shape, np.nan), statuses(len(rows), Status.REJECTED)
+            reached, asked = np.zeros(len(rows), dtype=bool), False
+            for k in np.unique(labels):
                 guards = self.projector(int(k)).guards
                 if attempt >= len(guards):
                     continue
                 guard, margin = guards[attempt]
-                rows = left[aim[left] == k]
-                projection = self.projector(int(k), margin).project(X[rows], guard, cutoff[rows])
-                found = ~np.isnan(projection.cost)
+                own = slice(*np.searchsorted(labels, (k, k + 1)))
+                limit = cutoff[rows[own]]
+                projection = self.projector(int(k), margin).project(people[own], guard, limit)
+                points[own], status[own], asked = projection.points, projection.status, True
+                reached[own] = found = ~np.isnan(projection.cost)
                 if attempt == 0:  # a wider guard cuts the region further and proves less
-                    answers.status[rows] = projection.status
-                    answers.floor[rows] = np.minimum(projection.bound, cutoff[rows])
-                    answers.floor[rows[found]] = projection.cost[found] - projection.gap[found]
-                    answers.status[rows[found]] = Status.REJECTED  # unless the model confirms it now or further inside
-                reached.append(rows[found])
-                points.append(projection.points[found])
-                status.append(projection.status[found])
-            if not reached:
+                    proven = np.where(found, projection.cost - projection.gap, np.minimum(projection.bound, limit))
+                    answers.floor[rows[own]] = proven
+            if not asked:
                 break
-            rows, found_points, found_status = map(np.concatenate, (reached, points, status))
-            confirmed = self._confirmed(found_points, aim[rows])
-            rows = rows[confirmed]
-            answers.points[rows] = found_points[confirmed]
-            answers.cost[rows] = self.cost.price(X[rows], found_points[confirmed])
-            answers.status[rows] = found_status[confirmed]
-            left, attempt = left[answers.status[left] == Status.REJECTED], attempt + 1
+            confirmed = reached.copy()
+            confirmed[reached] = self._confirmed(points[_all_or(reached)], labels[reached])
+            rejected = reached & ~confirmed if attempt == 0 else ~confirmed
+            status[rejected] = Status.REJECTED  # unless the model confirms it further inside
+            answers.status[rows] = status
+            kept = _all_or(confirmed)
+            answers.points[rows[kept]] = points[kept]
+            answers.cost[rows[kept]] = self.cost.price(people[kept], points[kept])
+            left, attempt = np.sort(rows[rejected]), attempt + 1
         return answers
 
     def _confirmed(self, points: FloatArray, k: int | IntArray) -> BoolArray:
@@ -182,6 +187,11 @@ class ExactExplainer(Explainer):
         """The same explainer with other limits."""
         limits = actionable.over(self.view.schema if schema is None else schema)
         return replace(self, actionable=actionable, limits=limits)
+
+
+def _all_or(chosen: BoolArray) -> BoolArray | slice:
+    """The rows that are chosen, as a slice if all of them are, which copies nothing."""
+    return slice(None) if chosen.all() else chosen
 
 
 def measure(cost: Any, view: View) -> Any:

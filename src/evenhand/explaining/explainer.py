@@ -12,7 +12,7 @@ from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.explanations import Explanations
 from evenhand.explaining.targets import ANY_OTHER, aims, read_targets
 from evenhand.models import View
-from evenhand.parallel import CHUNK, Progress, count_jobs, in_chunks
+from evenhand.parallel import CHUNK, Progress, chunk_of, count_jobs, in_chunks
 from evenhand.status import ACCURATE, VALID, Status, statuses
 from evenhand.types import FloatArray, StatusArray
 
@@ -113,9 +113,14 @@ class Explainer(ABC):
         reader = self.view.reader
         people = reader.read(X)
         goal = read_targets(target, self.view, people.index, random_state)
-        # A pipeline that takes tables apart takes a while to begin with.
-        size = chunk_size if chunk_size is not None else CHUNK if reader.plain else 4 * CHUNK
-        answers = self.answer(people.codes, goal, n_jobs=n_jobs, chunk_size=size, progress=progress)
+        size = chunk_of(people.codes.shape[1]) if chunk_size is None else chunk_size
+        present = None
+        if chunk_size is None and not reader.plain:  # a pipeline that takes tables apart takes a while to begin with
+            present = np.empty(len(goal), dtype=np.int64)
+            for start in range(0, len(goal), 4 * CHUNK):
+                rows = slice(start, start + 4 * CHUNK)
+                present[rows] = self._labels(people.codes[rows], goal[rows])
+        answers = self.answer(people.codes, goal, present, n_jobs=n_jobs, chunk_size=size, progress=progress)
         blocked = answers.status == Status.UNREACHABLE
         return Explanations(
             factual=reader.write(people.codes, X) if reader.plain else X,
@@ -167,7 +172,7 @@ class Explainer(ABC):
         jobs = n_jobs if self.threads else None
         if n <= chunk_size and count_jobs(jobs) == 1 and progress is None:
             return work(slice(0, n))
-        found = unanswered(X, goal)
+        found = _room(X)
         for rows, part in in_chunks(work, n, jobs, chunk_size, progress):
             for whole, chunk in zip(found, part, strict=True):
                 whole[rows] = chunk
@@ -175,20 +180,19 @@ class Explainer(ABC):
 
     def _chunk(self, X: FloatArray, goal: npt.NDArray[np.int64], known: npt.NDArray[np.int64] | None = None) -> Answers:
         """Explain some rows: who is already there, who is missing values, and the rest label by label."""
-        finite: npt.NDArray[np.bool_] = np.asarray((np.abs(X) < LARGEST).all(axis=1))
-        present = np.full(len(X), -1)
-        if known is not None:
-            present[finite] = known[finite]
-        elif finite.any():
-            present[finite] = self._present(X[finite], goal[finite])
+        present = self._labels(X, goal) if known is None else known
+        finite = _readable(X)
         aim = aims(goal, present)
+        there = finite & (aim == present) & self.stays
+        asked = finite & ~there
+        if asked.all() and (aim != ANY_OTHER).all():
+            return self._judged(X, self._toward_own(X, aim))
         answers = unanswered(X, aim)
         answers.status[~finite] = Status.INVALID
-        there = finite & (aim == present) & self.stays
         answers.points[there] = X[there]
         answers.cost[there] = answers.gap[there] = 0.0
         answers.status[there] = Status.ALREADY
-        asked = finite & ~there
+        answers.floor[there] = 0.0
         rows = np.flatnonzero(asked & (aim != ANY_OTHER))
         if len(rows):
             for kept, new in zip(answers, self._toward_own(X[rows], aim[rows]), strict=True):
@@ -197,13 +201,26 @@ class Explainer(ABC):
             rows = np.flatnonzero(asked & (aim == ANY_OTHER) & (present != k))
             if len(rows):
                 self._offer(answers, rows, X[rows], k)
-        # Of several labels the one that is least understood decides what is proven.
-        answers.gap[:] = np.maximum(answers.cost - np.where(there, 0.0, answers.floor), 0.0)
-        loose = (answers.status == Status.OPTIMAL) & (answers.gap > ACCURATE * answers.cost)
-        if loose.any():
-            loose &= answers.gap > 1e-12 * self.cost(np.where(finite[:, None], X, 0.0), np.zeros(X.shape[1]))
-        answers.status[loose] = Status.INACCURATE
+        return self._judged(X, answers)
+
+    def _judged(self, X: FloatArray, answers: Answers) -> Answers:
+        """Answers with their gaps; of several labels the one that is least understood decides what is proven."""
+        answers.gap[:] = np.maximum(answers.cost - answers.floor, 0.0)
+        loose = np.flatnonzero((answers.gap > ACCURATE * answers.cost) & (answers.status == Status.OPTIMAL))
+        if len(loose):  # next to nothing compared with the person's own size is nothing
+            size = self.cost(X[loose], np.zeros(X.shape[1]))
+            answers.status[loose[answers.gap[loose] > 1e-12 * size]] = Status.INACCURATE
         return answers
+
+    def _labels(self, X: FloatArray, goal: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Positions of the labels that people have; -1 for who cannot be read."""
+        readable = _readable(X)
+        if readable.all() and len(X):
+            return self._present(X, goal)
+        present = np.full(len(X), -1, dtype=np.int64)
+        if readable.any():
+            present[readable] = self._present(X[readable], goal[readable])
+        return present
 
     def _offer(self, answers: Answers, rows: npt.NDArray[np.intp], X: FloatArray, k: int) -> None:
         """Take the counterfactuals towards the k-th label where they are better than what is there."""
@@ -270,6 +287,17 @@ def check_explainer(explainer: object) -> None:
         else "Wrap a model by a method first: Closest().fit(model)."
     )
     raise TypeError(f"Expected a fitted method (an Explainer), got {type(explainer).__name__}. {hint}")
+
+
+def _readable(X: FloatArray) -> npt.NDArray[np.bool_]:
+    return np.asarray((np.abs(X) < LARGEST).all(axis=1))
+
+
+def _room(X: FloatArray) -> Answers:
+    """Where answers of all chunks are written: not filled, because a pass over memory takes a while."""
+    n = len(X)
+    cost, gap, floor = np.empty(n), np.empty(n), np.empty(n)
+    return Answers(np.empty(X.shape), cost, gap, statuses(n), np.empty(n, dtype=np.int64), floor)
 
 
 def unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> Answers:
