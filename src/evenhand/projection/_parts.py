@@ -2,7 +2,7 @@
 
 numba optimises every function together with all that it calls, makes machine code of it, and does so again in whatever
 calls it.  A part is only ever inlined into an entry point, or called from one.  So no machine code is made of it, and
-only parts that call nothing, the innermost loops, are optimised by themselves; others are optimised with the entry point.
+only parts that call nothing, the innermost loops, are optimised by themselves; the entry point is optimised as a whole.
 
 It goes through `pipeline_class`, which numba documents; the library class behind it is private to numba.  Where it is
 not as expected, `PartCompiler` is None and parts are compiled as everything else is, only slower.
@@ -10,6 +10,7 @@ not as expected, `PartCompiler` is None and parts are compiled as everything els
 
 from __future__ import annotations
 
+# mypy: disable-error-code="no-untyped-call"
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +29,7 @@ except ImportError:  # a numba whose inside differs
 
 if _known:
 
-    class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    class PartLibrary(JITCodeLibrary):
         """Code that waits to be linked into an entry point."""
 
         def _optimize_final_module(self) -> None:
@@ -54,7 +55,7 @@ if _known:
             return SimpleNamespace(set_env=lambda name, env: None)  # noqa: ARG005
 
     @register_pass(mutates_CFG=True, analysis_only=False)
-    class _PartLowering(NativeLowering):  # type: ignore[misc]
+    class _PartLowering(NativeLowering):
         _name = "evenhand_part_lowering"
 
         def run_pass(self, state: Any) -> bool:
@@ -62,7 +63,7 @@ if _known:
             state.library.enable_object_caching()
             return bool(super().run_pass(state))
 
-    class _PartCompiler(CompilerBase):  # type: ignore[misc]
+    class _PartCompiler(CompilerBase):
         def define_pipelines(self) -> list[Any]:
             pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
             pipeline.passes = [
