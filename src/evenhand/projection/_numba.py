@@ -11,7 +11,6 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from evenhand.projection._parts import PartCompiler
 from evenhand.types import FloatArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,7 +24,6 @@ _PART = {
     "fastmath": _FAST,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
-    **({} if PartCompiler is None else {"pipeline_class": PartCompiler}),
 }
 
 
