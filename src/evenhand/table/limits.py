@@ -26,6 +26,9 @@ class Tie(NamedTuple):
     ratio: float
 
 
+ROUNDING = 8 * np.finfo(np.float64).eps
+
+
 @dataclass(frozen=True, eq=False)
 class Limits:
     """An :class:`~evenhand.table.actionable.Actionable` for one table.
@@ -83,6 +86,9 @@ class Limits:
 
         It also undoes rounding: a column that may only grow is not smaller by one part in 10^16 either.
         """
+        # What is moved by rounding alone has no reason to move, and stays where it is allowed to be.
+        still = np.abs(points - factual) <= ROUNDING * np.abs(factual)
+        points = np.where(still & (self.lower <= factual) & (factual <= self.upper), factual, points)
         wanted = points
         points = np.where(self.directions == UP, np.maximum(points, factual), points)
         points = np.where(self.directions == DOWN, np.minimum(points, factual), points)
