@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from evenhand.projection._parts import PartCompiler
 from evenhand.types import FloatArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,6 +25,7 @@ _PART = {
     "fastmath": _FAST,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
+    **({} if PartCompiler is None else {"pipeline_class": PartCompiler}),
 }
 
 

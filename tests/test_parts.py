@@ -1,0 +1,59 @@
+"""Parts of kernels are compiled in a cheaper way; the answers are those of the usual way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from sklearn.datasets import load_wine
+from sklearn.tree import DecisionTreeClassifier
+
+from evenhand import Closest
+from evenhand.projection import _numba, _parts, boxes
+
+SCRIPT = """
+import sys, types
+if sys.argv[1] == "usual":
+    plain = types.ModuleType("evenhand.projection._parts")
+    plain.PartCompiler = None
+    sys.modules[plain.__name__] = plain
+import numpy as np
+from sklearn.datasets import load_wine
+from sklearn.tree import DecisionTreeClassifier
+from evenhand import Closest
+from evenhand.projection import _numba
+assert ("pipeline_class" in _numba._PART) == (sys.argv[1] != "usual")
+X, y = load_wine(return_X_y=True)
+found = Closest("l1").fit(DecisionTreeClassifier(random_state=0).fit(X, y)).explain(X)
+sys.stdout.write(found.counterfactual.tobytes().hex())
+"""
+
+
+def answers(way: str, cache: Path) -> str:
+    """What a fresh process with an empty cache answers."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT, way], env=environment, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_this_numba_has_what_the_part_compiler_needs() -> None:
+    assert _parts.PartCompiler is not None
+
+
+def test_a_numba_without_it_gives_the_same_answers(tmp_path: Path) -> None:
+    cheaper, usual = answers("cheaper", tmp_path / "a"), answers("usual", tmp_path / "b")
+    assert len(cheaper) > 0
+    assert cheaper == usual
+
+
+def test_a_part_has_no_machine_code_of_its_own() -> None:
+    X, y = load_wine(return_X_y=True)
+    Closest("l1").fit(DecisionTreeClassifier(random_state=0).fit(X, y)).explain(X[:1])
+    parts = [compiled for name in ("_distance", "_coordinate") for compiled in getattr(boxes, name).overloads.values()]
+    for compiled in parts:  # none where the entry point came from the cache
+        assert isinstance(compiled.library, _parts.PartLibrary)
+    assert boxes._distance.targetoptions["no_cpython_wrapper"]
+    assert _numba._PART["pipeline_class"] is _parts.PartCompiler
