@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import GLVQ, L1, L2, Actionable, Closest, Explainer, HighDensity, Plausible, Status
 from evenhand.models import view
+from evenhand.table.schema import Schema
 from oracle import UndecidedError, nearest_of
 
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -422,3 +423,13 @@ def test_frame_out_of_order_keeps_its_rules() -> None:
     turned = explainer.explain(X[NAMES[::-1]].iloc[::10], target=1)
     pd.testing.assert_frame_equal(turned.counterfactual[NAMES], straight.counterfactual)
     assert (turned.counterfactual["petal length"][turned.valid] == X["petal length"].iloc[::10][turned.valid]).all()
+
+
+def test_what_rounding_alone_moves_stays() -> None:
+    """A change of the last bits is none, unless the person stands out of bounds; a change of more is one."""
+    X = np.array([[3.0, 0.1, -7.0, 5.0]])
+    limits = Actionable(bounds={0: (0.0, 10.0), 3: (None, 4.0)}).over(Schema.numbers(4), named=False)
+    nudged = X * (1.0 + 4.0 * np.finfo(float).eps)
+    np.testing.assert_array_equal(limits.snap(nudged, X), [[3.0, 0.1, -7.0, 4.0]])
+    moved = X * (1.0 - 1e-13)
+    np.testing.assert_array_equal(limits.snap(moved, X)[0, :3], moved[0, :3])

@@ -30,6 +30,30 @@ found = Closest("l1").fit(DecisionTreeClassifier(random_state=0).fit(X, y)).expl
 sys.stdout.write(found.counterfactual.tobytes().hex())
 """
 
+PARTS = """
+import sys
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from evenhand import Closest, HighDensity, Plausible
+from evenhand.projection import _numba
+sys.path.insert(0, sys.argv[1])
+import mixed_tables
+from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
+X, y = load_wine(return_X_y=True)
+Plausible(HighDensity(components=[1])).fit(LogisticRegression(max_iter=9).fit(X, y), X, y).explain(X[:1])
+X, y = mixed_tables.people(200, seed=0)
+method = Plausible(HighDensity(components=[1]), schema=mixed_tables.schema_of(X))
+method.fit(mixed_tables.models(X, y)["logistic"], X, y).explain(X[:1])
+found = {}
+for name, module in sorted(sys.modules.items()):
+    if name.startswith("evenhand.projection"):
+        for value in vars(module).values():
+            if isinstance(value, Dispatcher):
+                found[f"{value.py_func.__module__}.{value.py_func.__name__}"] = len(value.signatures)
+print(*(f"{name} {count}" for name, count in found.items()), sep="\\n")
+"""
+
 
 def answers(way: str, cache: Path) -> str:
     """What a fresh process with an empty cache answers."""
@@ -57,3 +81,16 @@ def test_a_part_has_no_machine_code_of_its_own() -> None:
         assert isinstance(compiled.library, _parts.PartLibrary)
     assert boxes._distance.targetoptions["no_cpython_wrapper"]
     assert _numba._PART["pipeline_class"] is _parts.PartCompiler
+
+
+def test_a_part_is_compiled_once(tmp_path: Path) -> None:
+    """One signature each: no constant, no layout and no type of its own makes numba compile a part again."""
+    # Optimised or not, the signatures are the same.
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_OPT": "0"}
+    tests = str(Path(__file__).parent)
+    output = subprocess.run(
+        [sys.executable, "-c", PARTS, tests], env=environment, check=True, capture_output=True, text=True
+    ).stdout
+    counts = {name: int(count) for name, count in (line.split() for line in output.splitlines())}
+    assert sum(count == 1 for count in counts.values()) >= 80
+    assert {name: count for name, count in counts.items() if count > 1} == {}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-import numpy as np
 
 from evenhand.projection._parts import PartCompiler
 from evenhand.types import FloatArray
@@ -18,6 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 _njit: Any = numba.njit  # its types leave out the options that skip wrappers and counting
+_types: Any = numba.types
 _FAST = {"contract", "nsz", "reassoc", "arcp"}  # no nnan, ninf: bounds use infinity
 _PART = {
     "nogil": True,
@@ -29,6 +29,23 @@ _PART = {
 }
 
 
+def _once(function: F, **options: Any) -> F:
+    """Compile a part for the types that it is called with, and not again for the value of a constant.
+
+    numba types a 0 as "the integer 0" first; a part that is called with it, and all parts below, would be compiled for
+    that type and then for integers.  The constant is still known when the entry point is optimised.
+    """
+    dispatcher = _njit(**options, **_PART)(function)
+    resolve = dispatcher.get_call_template
+
+    def resolve_types(args: Any, kws: Any) -> Any:
+        plain = {name: _types.unliteral(kind) for name, kind in kws.items()}
+        return resolve([_types.unliteral(kind) for kind in args], plain)
+
+    dispatcher.get_call_template = resolve_types
+    return cast("F", dispatcher)
+
+
 def kernel(function: F) -> F:
     """Compile a part of an entry point; sums may be reordered for SIMD.
 
@@ -37,17 +54,17 @@ def kernel(function: F) -> F:
     the same reason they are inlined into it.
     So a part may not allocate, and copies arrays with :func:`copy` instead of a slice.
     """
-    return cast("F", _njit(_nrt=False, forceinline=True, **_PART)(function))
+    return _once(function, _nrt=False, forceinline=True)
 
 
 def workspace(function: F) -> F:
     """Compile a part that allocates memory for others."""
-    return cast("F", _njit(**_PART)(function))
+    return _once(function)
 
 
 def part(function: F) -> F:
     """Compile a part that is called, not inlined: less fast to call, far faster to compile; it may not allocate."""
-    return cast("F", _njit(_nrt=False, **_PART)(function))
+    return _once(function, _nrt=False)
 
 
 def entry(function: F) -> F:
@@ -61,12 +78,6 @@ def copy(source: FloatArray, into: FloatArray) -> None:
     """Copy as many numbers as `into` has room for."""
     for i in range(len(into)):
         into[i] = source[i]
-
-
-@kernel
-def integer(value: int) -> int:
-    """`value` as a typed integer: numba would compile everything a second time for a literal."""
-    return int(np.int64(value))
 
 
 def _forget_stale_kernels(package: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand.projection._numba import copy, integer, kernel
+from evenhand.projection._numba import copy, kernel
 from evenhand.projection.norms.compiled import Tables
 from evenhand.projection.norms.homotopy import l1_ellipsoid
 from evenhand.projection.norms.pivot import l2_ellipsoid
@@ -137,7 +137,7 @@ def _path(
     start = t.row_start[p] if p >= 0 else 0
     m = t.row_start[p + 1] - start if p >= 0 else 0
     A, h = t.A[start : start + m], w.h[start : start + m]
-    n_rows = integer(0)
+    n_rows = 0
     for i in range(m):
         if m <= ALL_ROWS or w.vertex_mult[start + i] > 0.0:
             w.rows[n_rows] = i

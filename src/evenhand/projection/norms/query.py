@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.projection._numba import integer, kernel, workspace
+from evenhand.projection._numba import kernel, workspace
 from evenhand.projection.norms.compiled import Tables
 from evenhand.projection.norms.pivot import PivotWork, pivot_work
 from evenhand.projection.norms.simplex import SimplexWork, simplex_work
@@ -53,15 +53,15 @@ def make_work(t: Tables) -> Work:
     """Memory for one thread that solves the problems of `t`."""
     f = t.A.shape[1]
     n_poly, n_ell, n_pieces = len(t.row_start) - 1, len(t.radius), len(t.piece_poly)
-    most = integer(1)
+    most = 1
     for p in range(n_poly):
         most = max(most, t.row_start[p + 1] - t.row_start[p])
-    widest = integer(1)
+    widest = 1
     for e in range(n_ell):
         widest = max(widest, t.ell_start[e + 1] - t.ell_start[e])
-    path_rows = integer(0)
-    path_f = integer(1)
-    turned = integer(0)
+    path_rows = 0
+    path_f = 1
+    turned = 0
     if n_ell > 0 and t.order == 1:
         path_f = f
         path_rows = min(most, max(ALL_ROWS, f + 64))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.projection._numba import copy, entry, integer, kernel
+from evenhand.projection._numba import copy, entry, kernel
 from evenhand.projection.norms.compiled import Tables
 from evenhand.projection.norms.pieces import TIE, inside_ellipsoid, inside_rows, norm, solve_piece
 from evenhand.projection.norms.query import Work, load_query, make_work
@@ -37,8 +37,7 @@ def _before(t: Tables, a: FloatArray, cost_a: float, b: FloatArray, cost_b: floa
     """Whether a comes before b: by cost, then by length, then lexicographically."""
     if abs(cost_a - cost_b) > TIE * max(cost_a, cost_b):
         return cost_a < cost_b
-    two = integer(2)
-    length_a, length_b = norm(two, a), norm(two, b)
+    length_a, length_b = norm(2, a), norm(2, b)
     if abs(length_a - length_b) > TIE * max(length_a, length_b):
         return length_a < length_b
     room = 0.0  # what counts as different: relative to the whole change, since a coordinate may be 0 up to rounding
@@ -109,10 +108,10 @@ def _search(
     cost = np.inf
     proven = np.inf  # the least bound of what was solved
     missing = np.inf  # the least bound of what could not be solved here
-    chosen = integer(-1)
+    chosen = -1
     chosen_weight = 0.0
     tied = False
-    none = integer(-1)
+    none = -1
     while True:
         piece, least = _most_promising(w)
         limit = min(cost, cutoff)
