@@ -63,7 +63,7 @@ from numba.core import event
 class Listener(event.Listener):
     def __init__(self): self.stack, self.own, self.count = [], collections.Counter(), collections.Counter()
     def on_start(self, e):
-        self.stack.append([e.data["dispatcher"].py_func.__name__, time.process_time(), 0.0])
+        f = e.data["dispatcher"].py_func; self.stack.append([f.__qualname__ + " " + (f.__module__ if "evenhand" not in f.__module__ else ""), time.process_time(), 0.0])
     def on_end(self, e):
         name, began, inner = self.stack.pop()
         whole = time.process_time() - began
@@ -75,7 +75,7 @@ listener = Listener()
 event.register("numba:compile", listener)
 @atexit.register
 def report():
-    for name, own in listener.own.most_common(25):
+    for name, own in listener.own.most_common(45):
         print(f"    {own:6.2f} s  {listener.count[name]} x  {name}")
     print(f"    {sum(listener.count.values())} compilations")
 """

@@ -124,6 +124,20 @@ def test_tables_of_numbers(kind: str, cost: str, method: str) -> None:
     check(*over_numbers("wine", kind, cost, method))
 
 
+@pytest.mark.parametrize("cost", ["l1", "l2", "mahalanobis"])
+@pytest.mark.parametrize("kind", ["logistic", "tree", "glvq"])
+def test_whatever_else_is_in_memory(kind: str, cost: str) -> None:
+    """Loops of vectors are not taken where arrays lie side by side, and go number by number instead."""
+    explainer, X = over_numbers("wine", kind, cost, "plausible")
+    found = explainer.explain(X)
+    rng = np.random.default_rng(0)
+    beside = []
+    for row in range(len(X)):
+        beside.append([np.empty(size) for size in rng.integers(1, 40, 20)])  # moves what is allocated next
+        beside[-1] = beside[-1][::2]
+        assert_same(found, explainer.explain(of(X, [row])), [row])
+
+
 @pytest.mark.parametrize("cost", ["l2", "mahalanobis"])
 @pytest.mark.parametrize("kind", ["logistic", "glvq"])
 def test_steady(kind: str, cost: str) -> None:

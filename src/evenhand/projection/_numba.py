@@ -57,11 +57,6 @@ def kernel(function: F) -> F:
     return _once(function, _nrt=False, forceinline=True)
 
 
-def workspace(function: F) -> F:
-    """Compile a part that allocates memory for others."""
-    return _once(function)
-
-
 def part(function: F) -> F:
     """Compile a part that is called, not inlined: less fast to call, far faster to compile; it may not allocate."""
     return _once(function, _nrt=False)
@@ -69,8 +64,8 @@ def part(function: F) -> F:
 
 def entry(function: F) -> F:
     """Compile an entry point, callable from Python without the GIL and cached on disk."""
-    compiled = _njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST, no_cfunc_wrapper=True)(function)
-    return cast("F", compiled)
+    options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": _FAST, "no_cfunc_wrapper": True}
+    return cast("F", _njit(_nrt=False, **options)(function))
 
 
 @kernel

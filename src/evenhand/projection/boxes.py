@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.projection._numba import entry, kernel
-from evenhand.projection.norms.compiled import Boxes
-from evenhand.projection.norms.pieces import TIE
-from evenhand.projection.norms.search import FOUND, NOTHING, PRUNED
+from evenhand.projection.norms.arrays import Boxes
+from evenhand.projection.norms.query import FOUND, NOTHING, PRUNED, TIE
 from evenhand.types import FloatArray
 
 FIXED, UP, DOWN = 0, 2, 3

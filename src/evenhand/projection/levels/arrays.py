@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.projection._numba import workspace
+from evenhand.projection.memory import room
 from evenhand.types import BoolArray, FloatArray, IntArray
+
+DEPTH = 160  # nodes on the way from the root
+TANGENTS = 80
 
 
 class Columns(NamedTuple):
@@ -91,24 +94,22 @@ class Change(NamedTuple):
     forced: BoolArray  # categories whose present level is not allowed
 
 
-@workspace
 def make_change(columns: int, rows: int, k: int, categories: int) -> Change:
     """Room for a change."""
-    f, i = np.zeros((4, columns)), np.zeros((3, columns), np.int64)
     return Change(
-        f[0],
-        np.zeros(columns, np.bool_),
-        f[1],
-        f[2],
-        i[0],
-        i[1],
-        i[2],
-        np.zeros((rows, columns)),
-        np.zeros(rows),
-        np.zeros((k, columns)),
-        np.zeros(k),
-        f[3],
-        np.zeros(categories, np.bool_),
+        room(columns),
+        room(columns, np.bool_),
+        room(columns),
+        room(columns),
+        room(columns, np.int64),
+        room(columns, np.int64),
+        room(columns, np.int64),
+        room((rows, columns)),
+        room(rows),
+        room((k, columns)),
+        room(k),
+        room(columns),
+        room(categories, np.bool_),
     )
 
 
@@ -141,33 +142,79 @@ class Stack(NamedTuple):
     slack: FloatArray  # (3, k)
 
 
-@workspace
 def make_stack(depth: int, rows: int, columns: int, k: int) -> Stack:
     """Room for a search."""
     both = rows + columns
     return Stack(
-        np.zeros((depth, rows, columns)),
-        np.zeros((depth, rows)),
-        np.zeros((depth, columns)),
-        np.zeros((depth, columns)),
-        np.zeros((depth, rows), np.int64),
-        np.zeros((depth, columns), np.int64),
-        np.zeros((depth, both)),
-        np.zeros((depth, both)),
-        np.zeros((depth, columns)),
-        np.zeros(depth),
-        np.zeros(depth, np.int64),
-        np.zeros(depth, np.int64),
-        np.zeros((depth, rows)),
-        np.zeros(columns, np.bool_),
-        np.zeros(columns),
-        np.zeros(columns),
-        np.zeros(k),
-        np.zeros(columns),
-        np.zeros(both, np.bool_),
-        np.zeros(columns),
-        np.zeros(k, np.int64),
-        np.zeros((k, k)),
-        np.zeros((k, k)),
-        np.zeros((3, k)),
+        room((depth, rows, columns)),
+        room((depth, rows)),
+        room((depth, columns)),
+        room((depth, columns)),
+        room((depth, rows), np.int64),
+        room((depth, columns), np.int64),
+        room((depth, both)),
+        room((depth, both)),
+        room((depth, columns)),
+        room(depth),
+        room(depth, np.int64),
+        room(depth, np.int64),
+        room((depth, rows)),
+        room(columns, np.bool_),
+        room(columns),
+        room(columns),
+        room(k),
+        room(columns),
+        room(both, np.bool_),
+        room(columns),
+        room(k, np.int64),
+        room((k, k)),
+        room((k, k)),
+        room((3, k)),
     )
+
+
+class Memory(NamedTuple):
+    """What a search over a whole table works in."""
+
+    to: Change
+    stack: Stack
+    root: Stack  # one node, in which what was found is settled
+    kept: FloatArray  # values of columns
+    apart: FloatArray  # (pieces,)
+    distance: FloatArray  # (components,)
+    x: FloatArray
+    level: IntArray
+    tally: IntArray
+
+
+def make_memory(c: Columns, p: Pieces, d: Density) -> Memory:
+    """Room for one thread; it is made here, because a kernel that allocates takes longer to compile."""
+    numbers, categories = len(c.weight), len(c.start) - 1
+    components, k = len(d.room), d.R.shape[1] if len(d.room) else 0
+    rows = int(np.diff(p.rows).max(initial=0)) + len(c.tied)
+    width = 2 * numbers + len(c.move) + 1
+    high = rows + categories + 2 + (TANGENTS if components else 0)
+    return Memory(
+        make_change(width, rows + 1, k, categories),
+        make_stack(DEPTH, high, width, k),
+        make_stack(1, high, width, k),
+        room(width),
+        room(len(p.lower)),
+        room(max(components, 1)),
+        room(numbers),
+        room(categories, np.int64),
+        room(2, np.int64),
+    )
+
+
+class BoxMemory(NamedTuple):
+    """What the closed form works in."""
+
+    apart: FloatArray  # (pieces,)
+    x: FloatArray
+    level: IntArray
+
+
+def make_box_memory(c: Columns, p: Pieces) -> BoxMemory:
+    """Room for one thread."""
+    return BoxMemory(room(len(p.lower)), room(len(c.weight)), room(len(c.start) - 1, np.int64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.projection._numba import entry, kernel, part
-from evenhand.projection.levels.arrays import Columns, Pieces
+from evenhand.projection.levels.arrays import BoxMemory, Columns, Pieces
 from evenhand.types import BoolArray, FloatArray, IntArray
 
 TIE = 1e-9  # costs that differ by less, relative to one plus themselves, are the same
@@ -163,13 +163,12 @@ def comes_first(
 @entry
 def nearest_boxes(
     c: Columns, p: Pieces, X: FloatArray, L: IntArray, own: FloatArray, cutoff: FloatArray, points: FloatArray,
-    levels: IntArray, cost: FloatArray, bound: FloatArray,
+    levels: IntArray, cost: FloatArray, bound: FloatArray, w: BoxMemory,
 ) -> None:  # fmt: skip
     """The cheapest change of every person into one of the pieces, none of which has rows."""
-    new_x, new_level, apart = np.empty(X.shape[1]), np.empty(L.shape[1], np.int64), np.empty(len(p.lower))
+    apart, new_x, new_level = w.apart, w.x, w.level
     for q in range(len(X)):
-        x, level = X[q], L[q]
-        mine = own[q] if len(own) else own[:0].ravel()
+        x, level, mine = X[q], L[q], own[q]
         best, nearest, written = first_limit(cutoff[q]), -1, False
         for v in range(len(c.held)):
             distances(c, p, v, x, level, mine, apart)

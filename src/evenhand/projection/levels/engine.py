@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.projection.levels.arrays import Columns, Density, Pieces
+from evenhand.projection.levels.arrays import Columns, Density, Pieces, make_box_memory, make_memory
 from evenhand.projection.levels.branch import PROVEN
 from evenhand.projection.levels.closed import nearest_boxes, within_pieces
 from evenhand.projection.levels.compiled import columns_of, parts_of, pieces_of
@@ -96,11 +96,21 @@ class LevelProjector(Projector):
         if not len(pieces.lower) or not n:
             pass  # nobody is there, or nobody can be
         elif boxes:
-            nearest_boxes(self.columns, pieces, *people, _plain(cutoff), to, new, cost, bound)
+            nearest_boxes(
+                self.columns,
+                pieces,
+                *people,
+                _plain(cutoff),
+                to,
+                new,
+                cost,
+                bound,
+                make_box_memory(self.columns, pieces),
+            )
         else:
             search_mixed(
                 self.columns, pieces, density, *people, guard, int(self.problem.max_nodes), _plain(cutoff),
-                to, new, cost, bound, outcome, nodes,
+                to, new, cost, bound, outcome, nodes, make_memory(self.columns, pieces, density),
             )  # fmt: skip
         return to, new, cost, bound, outcome == PROVEN, nodes
 
@@ -133,7 +143,7 @@ class LevelProjector(Projector):
         layout = self.problem.layout
         numbers = np.ascontiguousarray(X[:, layout.numbers])
         levels = layout.levels(X)
-        own = np.full((len(X) if layout.bins else 0, layout.start[-1]), -1.0)
+        own = np.full((len(X), layout.start[-1] if layout.bins else 0), -1.0)  # empty rows where there are no bins
         values, anyway = {}, np.zeros(len(X))
         rates = self.problem.cost.rates(layout.n_columns)
         for b, edges in layout.bins.items():

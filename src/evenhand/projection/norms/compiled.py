@@ -14,50 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.costs import Norm, by_row
+from evenhand.projection.norms.arrays import Boxes, Curves, Rows
 from evenhand.sets import ConvexSet, Ellipsoid, Region
 from evenhand.types import FloatArray
 
 NO_ELLIPSOID, SEVERAL = -1, -2
 ROTATED_LIMIT = 2**24  # floats kept for rows in the ellipsoids' own axes; beyond that they are made per query
-
-
-class Tables(NamedTuple):
-    """One region in the coordinates of one cost, as the kernels read it."""
-
-    order: int  # 1 or 2: which norm
-    A: FloatArray  # all polyhedra's rows on xi, each of Euclidean length one
-    on_x: FloatArray  # the same rows on the raw query: h = b - on_x @ x0
-    b: FloatArray
-    absolute: FloatArray  # 1 for rows on the answer, 0 for rows on the change: these only take their size from on_x
-    guarded: FloatArray  # 1 for rows that keep a distance from rounding, 0 for limits that are met exactly
-    size: FloatArray  # dual norm of each row of A
-    row_start: npt.NDArray[np.int64]
-    R: FloatArray  # all ellipsoids' rows on xi, in their own axes and of norm at most one
-    R_on_x: FloatArray
-    centre: FloatArray
-    radius: FloatArray
-    ell_start: npt.NDArray[np.int64]
-    gram: FloatArray  # R'R of each ellipsoid
-    axes: FloatArray  # orthogonal matrix whose columns are each ellipsoid's axes
-    stretch: FloatArray  # R = diag(stretch) axes'
-    rotated: FloatArray  # per piece: rows of its polyhedron in the axes of its ellipsoid (l2 only)
-    rotated_start: npt.NDArray[np.int64]
-    piece_poly: npt.NDArray[np.int64]
-    piece_ell: npt.NDArray[np.int64]
-    per_ell: npt.NDArray[np.int64]  # how many pieces use each ellipsoid
-    frame: FloatArray  # matrix S with change = S xi
-
-
-class Boxes(NamedTuple):
-    """A region whose pieces are boxes only, for costs that weigh each column by itself."""
-
-    order: int
-    lower: FloatArray
-    upper: FloatArray
-    weight: FloatArray  # xi = weight * change
-    movable: npt.NDArray[np.int64]  # 0 fixed, 1 both ways, 2 only up, 3 only down
-    floor: FloatArray  # limits that hold in every box and are met exactly
-    ceiling: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,31 +28,45 @@ class Compiled:
 
     Attributes
     ----------
-    tables : Tables
-        The general form.
+    rows : Rows
+        The polyhedra of all pieces.
+    curves : Curves or None
+        The ellipsoids of all pieces, if there are any; without them the polyhedra are the pieces.
     boxes : Boxes or None
         The closed form, where all pieces are boxes.
     index : array
         Piece of the region that each compiled piece came from; pieces that are empty
-        whatever the query (a box side past the other) are not compiled.
+        whatever the query (a box side past the other), or the same as another, are not compiled.
     free : array
         Columns that may change.
+    several : mapping
+        The ellipsoids of pieces that have more than one, which only the library takes.
     """
 
-    tables: Tables
+    rows: Rows
+    curves: Curves | None
     boxes: Boxes | None
     index: npt.NDArray[np.int64]
     free: npt.NDArray[np.intp]
     dim: int
+    scale: FloatArray | None  # the frame's diagonal, if that is all of it
     several: dict[int, tuple[int, ...]]
 
     def changes(self, xi: FloatArray) -> FloatArray:
         """The change of the free columns that `xi` stands for."""
-        frame = self.tables.frame
-        diagonal = np.diagonal(frame)
-        if np.count_nonzero(frame) == np.count_nonzero(diagonal):
-            return xi * diagonal
-        return by_row(xi, frame)
+        return by_row(xi, self.rows.frame) if self.scale is None else xi * self.scale
+
+    def polyhedron(self, piece: int) -> slice:
+        """The rows of a piece."""
+        p = piece if self.curves is None else self.curves.polyhedron[piece]
+        return slice(int(self.rows.start[p]), int(self.rows.start[p + 1]))
+
+    def ellipsoids(self, piece: int) -> tuple[int, ...]:
+        """The ellipsoids of a piece."""
+        if self.curves is None:
+            return ()
+        e = int(self.curves.ellipsoid[piece])
+        return self.several.get(piece, (e,) if e >= 0 else ())
 
 
 def compile_region(
@@ -114,29 +90,23 @@ def compile_region(
     free = np.flatnonzero(directions)
     scale = cost.frame(dim, free)
     frame = np.diag(scale) if scale.ndim == 1 else scale
-    alive = [(i, piece) for i, piece in enumerate(region.pieces) if not _trivially_empty(piece)]
+    alive = _different([(i, piece) for i, piece in enumerate(region.pieces) if not _trivially_empty(piece)])
     polyhedra: dict[bytes, tuple[int, ConvexSet]] = {}
     ellipsoids: dict[bytes, tuple[int, Ellipsoid]] = {}
     piece_poly, piece_ell = [], []
     several: dict[int, tuple[int, ...]] = {}
     for number, (_, piece) in enumerate(alive):
         piece_poly.append(polyhedra.setdefault(_polyhedron_key(piece), (len(polyhedra), piece))[0])
-        curved = [e for e in _ellipsoids(piece) if e.radius > 0]
-        found = [ellipsoids.setdefault(_ellipsoid_key(e), (len(ellipsoids), e))[0] for e in curved]
+        found = [ellipsoids.setdefault(_ellipsoid_key(e), (len(ellipsoids), e))[0] for e in _curved(piece)]
         piece_ell.append(found[0] if len(found) == 1 else SEVERAL if found else NO_ELLIPSOID)
         if len(found) > 1:
             several[number] = tuple(found)
-    tables = _tables(
-        cost.order,
-        [piece for _, piece in polyhedra.values()],
-        [ellipsoid for _, ellipsoid in ellipsoids.values()],
-        np.array(piece_poly, dtype=np.int64),
-        np.array(piece_ell, dtype=np.int64),
-        frame,
-        free,
-        directions,
-        limits,
-    )
+    rows = [_rows(piece, frame, free, directions, limits) for _, piece in polyhedra.values()]
+    curves = None
+    if ellipsoids:
+        turned = [_axes(ellipsoid, frame, free) for _, ellipsoid in ellipsoids.values()]
+        home = np.array(piece_poly, dtype=np.int64), np.array(piece_ell, dtype=np.int64)
+        curves = _curves(cost.order, rows, turned, *home, len(free), dim)
     boxes = None
     if scale.ndim == 1 and not any(piece.ellipsoids or len(piece.halfspaces[1]) for _, piece in alive):
         weight = np.ones(dim)
@@ -145,7 +115,16 @@ def compile_region(
         upper = np.array([piece.box[1] for _, piece in alive]).reshape(-1, dim)
         boxes = Boxes(cost.order, lower, upper, weight, directions, *limits.box)
     index = np.array([i for i, _ in alive], dtype=np.int64)
-    return Compiled(tables, boxes, index, free, dim, several)
+    diagonal = scale if scale.ndim == 1 else None
+    return Compiled(_stacked(cost.order, rows, frame, dim), curves, boxes, index, free, dim, diagonal, several)
+
+
+def _different(pieces: list[tuple[int, ConvexSet]]) -> list[tuple[int, ConvexSet]]:
+    """The pieces without those that are the same as another."""
+    first: dict[bytes, tuple[int, ConvexSet]] = {}
+    for i, piece in pieces:
+        first.setdefault(b"|".join([_polyhedron_key(piece), *map(_ellipsoid_key, _curved(piece))]), (i, piece))
+    return list(first.values())
 
 
 def _trivially_empty(piece: ConvexSet) -> bool:
@@ -158,6 +137,10 @@ def _trivially_empty(piece: ConvexSet) -> bool:
 
 def _ellipsoids(piece: ConvexSet) -> list[Ellipsoid]:
     return [part for part in piece.ellipsoids if isinstance(part, Ellipsoid)]  # the solver refuses all others
+
+
+def _curved(piece: ConvexSet) -> list[Ellipsoid]:
+    return [e for e in _ellipsoids(piece) if e.radius > 0]
 
 
 def _flat(piece: ConvexSet) -> list[Ellipsoid]:
@@ -248,27 +231,9 @@ def _axes(ellipsoid: Ellipsoid, frame: FloatArray, free: npt.NDArray[np.intp]) -
     )
 
 
-def _tables(
-    order: int,
-    polyhedra: list[ConvexSet],
-    ellipsoids: list[Ellipsoid],
-    piece_poly: npt.NDArray[np.int64],
-    piece_ell: npt.NDArray[np.int64],
-    frame: FloatArray,
-    free: npt.NDArray[np.intp],
-    directions: npt.NDArray[np.int64],
-    limits: ConvexSet,
-) -> Tables:
-    f, dim = len(free), len(directions)
-    rows = [_rows(piece, frame, free, directions, limits) for piece in polyhedra]
-    turned = [_axes(ellipsoid, frame, free) for ellipsoid in ellipsoids]
-    row_start = np.cumsum([0] + [len(r.b) for r in rows]).astype(np.int64)
-    ell_start = np.cumsum([0] + [len(t.centre) for t in turned]).astype(np.int64)
-    A = _stack([r.A for r in rows], f)
-    stretch = _stack([t.stretch[None] for t in turned], f)
-    axes = np.array([t.axes for t in turned]).reshape(len(turned), f, f)
-    rotated, rotated_start = _rotated(order, rows, axes, piece_poly, piece_ell, f)
-    return Tables(
+def _stacked(order: int, rows: list[_Rows], frame: FloatArray, dim: int) -> Rows:
+    A = _stack([r.A for r in rows], frame.shape[1])
+    return Rows(
         order=order,
         A=A,
         on_x=_stack([r.on_x for r in rows], dim),
@@ -276,21 +241,36 @@ def _tables(
         absolute=np.concatenate([np.zeros(0), *[r.absolute for r in rows]]),
         guarded=np.concatenate([np.zeros(0), *[r.guarded for r in rows]]),
         size=np.abs(A).max(axis=1, initial=0.0) if order == 1 else np.linalg.norm(A, axis=1),
-        row_start=row_start,
+        start=np.cumsum([0] + [len(r.b) for r in rows]).astype(np.int64),
+        frame=np.ascontiguousarray(frame),
+    )
+
+
+def _curves(
+    order: int,
+    rows: list[_Rows],
+    turned: list[_Axes],
+    polyhedron: npt.NDArray[np.int64],
+    ellipsoid: npt.NDArray[np.int64],
+    f: int,
+    dim: int,
+) -> Curves:
+    axes = np.ascontiguousarray([t.axes for t in turned])
+    rotated, rotated_start = _rotated(order, rows, axes, polyhedron, ellipsoid, f)
+    return Curves(
         R=_stack([t.R for t in turned], f),
-        R_on_x=_stack([t.on_x for t in turned], dim),
-        centre=np.concatenate([np.zeros(0), *[t.centre for t in turned]]),
+        on_x=_stack([t.on_x for t in turned], dim),
+        centre=np.concatenate([t.centre for t in turned]),
         radius=np.array([t.radius for t in turned], dtype=np.float64),
-        ell_start=ell_start,
+        start=np.cumsum([0] + [len(t.centre) for t in turned]).astype(np.int64),
         gram=np.array([t.R.T @ t.R for t in turned]).reshape(len(turned), f, f),
-        axes=np.ascontiguousarray(axes),
-        stretch=stretch,
+        axes=axes,
+        stretch=_stack([t.stretch[None] for t in turned], f),
         rotated=rotated,
         rotated_start=rotated_start,
-        piece_poly=piece_poly,
-        piece_ell=piece_ell,
-        per_ell=np.bincount(piece_ell[piece_ell >= 0], minlength=len(ellipsoids)).astype(np.int64),
-        frame=np.ascontiguousarray(frame),
+        polyhedron=polyhedron,
+        ellipsoid=ellipsoid,
+        shared=np.bincount(ellipsoid[ellipsoid >= 0], minlength=len(turned)).astype(np.int64),
     )
 
 

@@ -10,11 +10,15 @@ import numpy.typing as npt
 
 from evenhand.costs import L1, L2
 from evenhand.projection.boxes import nearest_box
-from evenhand.projection.norms.compiled import Boxes, compile_region
-from evenhand.projection.norms.pieces import TIE
+from evenhand.projection.norms.arrays import Boxes
+from evenhand.projection.norms.compiled import compile_region
+from evenhand.projection.norms.curved import curved_memory
+from evenhand.projection.norms.pivot import pivot_work
+from evenhand.projection.norms.polyhedra import nearest_polyhedron_l1, nearest_polyhedron_l2
+from evenhand.projection.norms.query import FOUND, TIE, TIED, UNRESOLVED, query_memory
 from evenhand.projection.norms.repair import Answer, by_library, canonical, first, inside, instance
-from evenhand.projection.norms.search import FOUND, TIED, UNRESOLVED, search_table
-from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
+from evenhand.projection.norms.search import nearest_piece_l1, nearest_piece_l2
+from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL, simplex_work
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection, judged
 from evenhand.projection.solver import GUARD, Projector, register_solver
@@ -123,11 +127,20 @@ class NormProjector(Projector):
     ) -> tuple[
         FloatArray, FloatArray, FloatArray, FloatArray, npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray
     ]:
-        n = len(X)
+        n, t, c = len(X), self.compiled.rows, self.compiled.curves
         xi, mult = np.zeros((n, len(self.compiled.free))), np.zeros((n, rows))
-        weight, cost, bound = np.empty(n), np.empty(n), np.empty(n)
+        weight, cost, bound = np.zeros(n), np.empty(n), np.empty(n)
         piece, outcome = np.empty(n, np.int64), np.empty(n, np.int64)
-        search_table(self.compiled.tables, X, guard, cutoff, only, xi, mult, weight, cost, bound, piece, outcome)
+        l1 = self.cost.order == 1
+        memory = simplex_work if l1 else pivot_work
+        if c is None:
+            search = nearest_polyhedron_l1 if l1 else nearest_polyhedron_l2
+            query = query_memory(t, len(self.compiled.index), memory)
+            search(t, X, guard, cutoff, only, query, xi, mult, cost, bound, piece, outcome)
+        else:
+            nearest = nearest_piece_l1 if l1 else nearest_piece_l2
+            curved = curved_memory(t, c, memory)
+            nearest(t, c, X, guard, cutoff, only, curved, xi, mult, weight, cost, bound, piece, outcome)
         return xi, weight, cost, bound, piece, outcome, mult
 
     def solve_piece(self, piece: int, X: FloatArray, guard: float = 0.0) -> tuple[FloatArray, FloatArray]:
@@ -137,9 +150,8 @@ class NormProjector(Projector):
 
     def _one(self, piece: int, x: FloatArray, guard: float) -> Answer:
         """One query and one piece: by the kernels, else by the library."""
-        t = self.compiled.tables
-        p = int(t.piece_poly[piece])
-        rows = int(t.row_start[p + 1] - t.row_start[p])
+        own = self.compiled.polyhedron(piece)
+        rows = own.stop - own.start
         part = instance(self.compiled, piece, x, guard)
         xi, weight, cost, bound, _, outcome, mult = self._kernel(
             x[None], guard, np.full(1, np.inf), only=piece, rows=rows

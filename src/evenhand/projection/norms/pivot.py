@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.projection._numba import kernel, workspace
+from evenhand.projection._numba import kernel
+from evenhand.projection.memory import room
 from evenhand.projection.norms.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
@@ -37,20 +38,19 @@ class PivotWork(NamedTuple):
     push: FloatArray
 
 
-@workspace
 def pivot_work(f: int, m: int) -> PivotWork:
     """Memory for problems with `f` coordinates and at most `m` rows."""
     cap = min(m, f) + 1
     return PivotWork(
-        np.empty((cap, max(m, 1))),
-        np.empty((cap, cap)),
-        np.empty(max(m, 1)),
-        np.empty(cap),
-        np.empty(cap),
-        np.empty(cap, np.int64),
-        np.empty(f),
-        np.empty(f),
-        np.empty(cap),
+        room((cap, max(m, 1))),
+        room((cap, cap)),
+        room(max(m, 1)),
+        room(cap),
+        room(cap),
+        room(cap, np.int64),
+        room(f),
+        room(f),
+        room(cap),
     )
 
 
@@ -203,6 +203,24 @@ def _slope(A: FloatArray, w: PivotWork, n: int, pulled: FloatArray, k: int) -> f
 
 
 @kernel
+def l2_halfspaces(A: FloatArray, h: FloatArray, tol: FloatArray, w: PivotWork, xi: FloatArray, lam: FloatArray) -> int:
+    """Solve without an ellipsoid, into `xi` and `lam` (the multipliers); return a status.
+
+    On INFEASIBLE `lam` is a Farkas ray: A'lam = 0 up to rounding and lam.h < 0.
+    """
+    for j in range(A.shape[1]):
+        w.metric[j] = 1.0
+        w.pull[j] = 0.0
+    for i in range(A.shape[0]):
+        w.slack[i] = h[i]
+    status, n, row = _active_set(A, w, tol)
+    _write_multipliers(w, n, row, lam)
+    if status == OPTIMAL:
+        _point(A, w, n, xi)
+    return status
+
+
+@kernel
 def l2_ellipsoid(
     A: FloatArray,
     h: FloatArray,
@@ -220,8 +238,8 @@ def l2_ellipsoid(
     """Solve into `z` and `lam`; return status, tau and the best lower bound on the way.
 
     `stretch` is the diagonal of S (entry j acts on coordinate j) and `g` its centre; `g` may be
-    longer than z, and is empty where there is no ellipsoid.  A point that is outside by no more than
-    `slop` counts as inside.  `gradient` is scratch memory.
+    longer than z.  A point that is outside by no more than `slop` counts as inside.  `gradient` is scratch
+    memory.
     """
     m, f = A.shape
     shared = min(len(g), f)
@@ -237,17 +255,16 @@ def l2_ellipsoid(
             w.metric[j] = 1.0 / (1.0 + tau * stretch[j] * stretch[j])
             w.pull[j] = tau * stretch[j] * g[j]
         for i in range(m):
-            w.slack[i] = h[i]
+            slack = h[i]
             if tau > 0.0:
                 for j in range(shared):
-                    w.slack[i] -= A[i, j] * w.metric[j] * w.pull[j]
+                    slack -= A[i, j] * w.metric[j] * w.pull[j]
+            w.slack[i] = slack
         status, n, row = _active_set(A, w, tol)
         if status != OPTIMAL:
             _write_multipliers(w, n, row, lam)
             return status, 0.0, bound
         _point(A, w, n, z)
-        if len(g) == 0:
-            break
         q = 0.0
         for j in range(len(g)):
             away = -g[j]

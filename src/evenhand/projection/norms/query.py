@@ -1,106 +1,65 @@
-"""One query: memory to work in, right-hand sides, and first bounds."""
+"""One query: memory to work in, right-hand sides, first bounds, and what comes before what."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.projection._numba import kernel, workspace
-from evenhand.projection.norms.compiled import Tables
-from evenhand.projection.norms.pivot import PivotWork, pivot_work
-from evenhand.projection.norms.simplex import SimplexWork, simplex_work
-from evenhand.projection.norms.sweep import PathWork, path_work
+from evenhand.projection._numba import kernel
+from evenhand.projection.memory import room
+from evenhand.projection.norms.arrays import Rows
 from evenhand.types import FloatArray
 
+FOUND, NOTHING, UNRESOLVED, TIED, PRUNED = 0, 1, 2, 3, 4  # how a search ended
+
 ROUNDING = 1e-12
-SLOP = 1e-13  # a point on an ellipsoid is inside of it, whatever the last digits say
-ALL_ROWS = 48  # polyhedra with more rows enter the path with the rows that matter
+TIE = 1e-9  # relative difference of costs that counts as none
 
 
-class Work(NamedTuple):
-    """Memory of one thread."""
+class Query(NamedTuple):
+    """Right-hand sides of all polyhedra for one query, and memory to solve one of them.
 
-    simplex: SimplexWork
-    pivot: PivotWork
-    path: PathWork
+    Memory is allocated in Python: a kernel that allocates takes longer to compile.
+    """
+
     h: FloatArray
-    g: FloatArray
-    rho: FloatArray
     tol: FloatArray  # rounding level of each row
-    slop: FloatArray  # and of each ellipsoid
-    vertex: FloatArray  # answer without the ellipsoid, per polyhedron
-    vertex_mult: FloatArray
-    bound_poly: FloatArray
-    bound_ell: FloatArray
-    solved_poly: npt.NDArray[np.int64]  # -1 not yet, else status
-    solved_ell: npt.NDArray[np.int64]
-    bound: FloatArray  # per piece
-    open: npt.NDArray[np.bool_]
-    rows: npt.NDArray[np.int64]
-    z: FloatArray
-    mult: FloatArray
-    away: FloatArray
+    bound: FloatArray  # of each polyhedron
+    open: npt.NDArray[np.bool_]  # pieces that may still hold the answer
+    xi: FloatArray
+    lam: FloatArray
     dual: FloatArray
-    turned: FloatArray
-    candidate: FloatArray
-    empty: FloatArray
+    solver: Any  # memory of the solver of polyhedra
 
 
-@workspace
-def make_work(t: Tables) -> Work:
-    """Memory for one thread that solves the problems of `t`."""
-    f = t.A.shape[1]
-    n_poly, n_ell, n_pieces = len(t.row_start) - 1, len(t.radius), len(t.piece_poly)
-    most = 1
-    for p in range(n_poly):
-        most = max(most, t.row_start[p + 1] - t.row_start[p])
-    widest = 1
-    for e in range(n_ell):
-        widest = max(widest, t.ell_start[e + 1] - t.ell_start[e])
-    path_rows = 0
-    path_f = 1
-    turned = 0
-    if n_ell > 0 and t.order == 1:
-        path_f = f
-        path_rows = min(most, max(ALL_ROWS, f + 64))
-    if n_ell > 0 and t.order == 2 and len(t.rotated) == 0:
-        turned = most
-    return Work(
-        simplex_work(f, most),
-        pivot_work(f, most),
-        path_work(path_f, path_rows),
-        np.empty(len(t.b)),
-        np.empty(len(t.centre)),
-        np.empty(n_ell),
-        np.empty(len(t.b)),
-        np.empty(n_ell),
-        np.empty((n_poly, f)),
-        np.empty(len(t.b)),
-        np.empty(n_poly),
-        np.empty(n_ell),
-        np.empty(n_poly, np.int64),
-        np.empty(n_ell, np.int64),
-        np.empty(n_pieces),
-        np.empty(n_pieces, np.bool_),
-        np.empty(most, np.int64),
-        np.empty(f),
-        np.empty(most),
-        np.empty(widest),
-        np.empty(f),
-        np.empty((turned, f)),
-        np.empty(f),
-        np.empty(0),
+def query_memory(t: Rows, n_pieces: int, solver: Any) -> Query:
+    """Memory for one thread; `solver` makes that of a solver, for some coordinates and rows at most."""
+    f, most = t.A.shape[1], most_rows(t)
+    return Query(
+        room(len(t.b)),
+        room(len(t.b)),
+        room(len(t.start) - 1),
+        room(n_pieces, np.bool_),
+        room(f),
+        room(most),
+        room(f),
+        solver(f, most),
     )
 
 
+def most_rows(t: Rows) -> int:
+    """Rows of the largest polyhedron, at least one."""
+    return int(np.diff(t.start).max(initial=1))
+
+
 @kernel
-def load_query(t: Tables, x: FloatArray, guard: float, w: Work) -> None:
+def load_rows(t: Rows, x: FloatArray, guard: float, q: Query) -> None:
     """Right-hand sides for the query `x`, with room for rounding, and first bounds."""
-    for p in range(len(w.bound_poly)):
+    for p in range(len(q.bound)):
         bound = 0.0
-        for i in range(t.row_start[p], t.row_start[p + 1]):
+        for i in range(t.start[p], t.start[p + 1]):
             total = 0.0
             magnitude = 0.0
             for j in range(len(x)):
@@ -108,48 +67,25 @@ def load_query(t: Tables, x: FloatArray, guard: float, w: Work) -> None:
                 total += product
                 magnitude += abs(product)
             magnitude += abs(t.b[i])
-            w.h[i] = t.b[i] - t.absolute[i] * total - guard * t.guarded[i] * magnitude
-            w.tol[i] = ROUNDING * magnitude
-            if w.h[i] < 0.0:
-                bound = max(bound, -w.h[i] / t.size[i])
+            q.h[i] = t.b[i] - t.absolute[i] * total - guard * t.guarded[i] * magnitude
+            q.tol[i] = ROUNDING * magnitude
+            if q.h[i] < 0.0:
+                bound = max(bound, -q.h[i] / t.size[i])
         if bound < np.inf:  # a change of this size has rounding errors of its own
-            for i in range(t.row_start[p], t.row_start[p + 1]):
-                w.tol[i] = max(w.tol[i], ROUNDING * bound)
-        w.bound_poly[p] = bound
-        w.solved_poly[p] = -1
-    for e in range(len(w.rho)):
-        top = 0.0
-        for i in range(t.ell_start[e], t.ell_start[e + 1]):
-            total = 0.0
-            magnitude = abs(t.centre[i])
-            for j in range(len(x)):
-                product = t.R_on_x[i, j] * x[j]
-                total += product
-                magnitude += abs(product)
-            w.g[i] = t.centre[i] - total
-            top = max(top, magnitude)
-        w.rho[e] = max(t.radius[e] * (1.0 - 100.0 * guard) - guard * top, 0.5 * t.radius[e])
-        w.slop[e] = SLOP * top
-        w.bound_ell[e] = _tangent_bound(t, e, w)
-        w.solved_ell[e] = -1
+            for i in range(t.start[p], t.start[p + 1]):
+                q.tol[i] = max(q.tol[i], ROUNDING * bound)
+        q.bound[p] = bound
 
 
 @kernel
-def _tangent_bound(t: Tables, e: int, w: Work) -> float:
-    """Distance to the ellipsoid at least that to its supporting halfspace across the centre."""
-    start, stop = t.ell_start[e], t.ell_start[e + 1]
-    length = 0.0
-    for i in range(start, stop):
-        length += w.g[i] * w.g[i]
-    length = np.sqrt(length)
-    if length <= w.rho[e] + w.slop[e]:
-        return 0.0
-    w.dual[:] = 0.0
-    for i in range(start, stop):
-        for j in range(len(w.dual)):
-            w.dual[j] += t.R[i, j] * w.g[i]
-    norm = dual_norm(t.order, w.dual)
-    return (length - w.rho[e]) * length / norm if norm > 0.0 else np.inf
+def norm(order: int, xi: FloatArray) -> float:
+    """The l1 or the l2 norm."""
+    total = 0.0
+    squares = 0.0
+    for j in range(len(xi)):
+        total += abs(xi[j])
+        squares += xi[j] * xi[j]
+    return total if order == 1 else np.sqrt(squares)
 
 
 @kernel
@@ -161,3 +97,49 @@ def dual_norm(order: int, v: FloatArray) -> float:
         largest = max(largest, abs(v[j]))
         squares += v[j] * v[j]
     return largest if order == 1 else np.sqrt(squares)
+
+
+@kernel
+def most_promising(is_open: npt.NDArray[np.bool_], bound: FloatArray) -> tuple[int, float]:
+    """The open piece of the least bound, -1 if none is open."""
+    piece = -1
+    least = np.inf
+    for k in range(len(bound)):
+        if is_open[k] and bound[k] < least:
+            least = bound[k]
+            piece = k
+    return piece, least
+
+
+@kernel
+def worth(cost: float, cutoff: float) -> float:
+    """Bounds above this are of no interest: what is known is cheaper, and no tie."""
+    limit = min(cost, cutoff)
+    return limit + TIE * limit
+
+
+@kernel
+def _coordinate(t: Rows, i: int, xi: FloatArray) -> float:
+    """The change of column i that `xi` stands for."""
+    total = 0.0
+    for j in range(len(xi)):
+        total += t.frame[i, j] * xi[j]
+    return total
+
+
+@kernel
+def before(t: Rows, a: FloatArray, cost_a: float, b: FloatArray, cost_b: float) -> bool:
+    """Whether a comes before b: by cost, then by length, then lexicographically."""
+    if abs(cost_a - cost_b) > TIE * max(cost_a, cost_b):
+        return cost_a < cost_b
+    length_a, length_b = norm(2, a), norm(2, b)
+    if abs(length_a - length_b) > TIE * max(length_a, length_b):
+        return length_a < length_b
+    room = 0.0  # what counts as different: relative to the whole change, since a coordinate may be 0 up to rounding
+    for i in range(t.frame.shape[0]):
+        room = max(room, TIE * abs(_coordinate(t, i, a)))
+    for i in range(t.frame.shape[0]):
+        left, right = _coordinate(t, i, a), _coordinate(t, i, b)
+        if abs(left - right) > room:
+            return left < right
+    return False

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from evenhand.projection.norms.compiled import Compiled
-from evenhand.projection.norms.pieces import FAR, TIE
+from evenhand.projection.norms.proof import FAR
+from evenhand.projection.norms.query import TIE
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
@@ -51,19 +52,19 @@ class Answer:
 
 def instance(problem: Compiled, piece: int, x: FloatArray, guard: float) -> Instance:
     """The problem that the kernels see for one piece and one query."""
-    t = problem.tables
-    p, e = int(t.piece_poly[piece]), int(t.piece_ell[piece])
-    rows = slice(t.row_start[p], t.row_start[p + 1])
+    t, rows = problem.rows, problem.polyhedron(piece)
     magnitude = np.abs(t.on_x[rows] * x).sum(axis=1) + np.abs(t.b[rows])
     h = t.b[rows] - t.absolute[rows] * (t.on_x[rows] @ x) - guard * t.guarded[rows] * magnitude
     largest = magnitude.max(initial=0.0)
     balls = []
-    for number in problem.several.get(piece, (e,) if e >= 0 else ()):
-        part = slice(t.ell_start[number], t.ell_start[number + 1])
-        size = float((np.abs(t.R_on_x[part] * x).sum(axis=1) + np.abs(t.centre[part])).max(initial=0.0))
-        radius = float(t.radius[number])
+    for number in problem.ellipsoids(piece):
+        c = problem.curves
+        assert c is not None
+        part = slice(c.start[number], c.start[number + 1])
+        size = float((np.abs(c.on_x[part] * x).sum(axis=1) + np.abs(c.centre[part])).max(initial=0.0))
+        radius = float(c.radius[number])
         rho = max(radius * (1.0 - 100.0 * guard) - guard * size, 0.5 * radius)
-        balls.append((t.R[part], t.centre[part] - t.R_on_x[part] @ x, rho))
+        balls.append((c.R[part], c.centre[part] - c.on_x[part] @ x, rho))
         largest = max(largest, size)
     return Instance(t.order, t.A[rows], h, tuple(balls), magnitude, float(largest))
 

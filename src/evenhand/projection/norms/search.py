@@ -1,152 +1,145 @@
-"""The best of many pieces for one query after another: bound, prune, solve, certify.
+"""The best of many pieces with ellipsoids for one query after another: bound, prune, solve, certify.
 
-Pieces are visited in the order of their lower bounds, which sharpen on the way: first the
+As in `polyhedra`, pieces are visited in the order of their lower bounds, which sharpen on the way: first the
 largest single-constraint distance, then the polyhedron alone and the ellipsoid alone (each bounds
-every piece that shares it), last the piece itself.  What is bounded above the best cost found is
-never solved.  Ties go to the smaller l2 length, then to the lexicographically smaller point, so
-that the answer does not depend on the order in which pieces were visited.
+every piece that shares it), last the piece itself.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.projection._numba import copy, entry, kernel
-from evenhand.projection.norms.compiled import Tables
-from evenhand.projection.norms.pieces import TIE, inside_ellipsoid, inside_rows, norm, solve_piece
-from evenhand.projection.norms.query import Work, load_query, make_work
-from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
+from evenhand.projection.norms.arrays import Curves, Rows
+from evenhand.projection.norms.curved import (
+    CurvedQuery,
+    inside_ellipsoid,
+    inside_rows,
+    l1_curved,
+    l2_curved,
+    load_curves,
+    solve_curved,
+)
+from evenhand.projection.norms.pivot import l2_halfspaces
+from evenhand.projection.norms.polyhedra import solve_polyhedron
+from evenhand.projection.norms.query import (
+    FOUND,
+    NOTHING,
+    PRUNED,
+    TIE,
+    TIED,
+    UNRESOLVED,
+    before,
+    load_rows,
+    most_promising,
+    worth,
+)
+from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL, l1_halfspaces
 from evenhand.types import FloatArray
 
-FOUND, NOTHING, UNRESOLVED, TIED, PRUNED = 0, 1, 2, 3, 4
 _POLYHEDRON, _ELLIPSOID, _PAIR, _NOT_HERE = 0, 1, 2, 3
 
 
 @kernel
-def _coordinate(t: Tables, i: int, xi: FloatArray) -> float:
-    """The change of column i that `xi` stands for."""
-    total = 0.0
-    for j in range(len(xi)):
-        total += t.frame[i, j] * xi[j]
-    return total
-
-
-@kernel
-def _before(t: Tables, a: FloatArray, cost_a: float, b: FloatArray, cost_b: float) -> bool:
-    """Whether a comes before b: by cost, then by length, then lexicographically."""
-    if abs(cost_a - cost_b) > TIE * max(cost_a, cost_b):
-        return cost_a < cost_b
-    length_a, length_b = norm(2, a), norm(2, b)
-    if abs(length_a - length_b) > TIE * max(length_a, length_b):
-        return length_a < length_b
-    room = 0.0  # what counts as different: relative to the whole change, since a coordinate may be 0 up to rounding
-    for i in range(t.frame.shape[0]):
-        room = max(room, TIE * abs(_coordinate(t, i, a)))
-    for i in range(t.frame.shape[0]):
-        left, right = _coordinate(t, i, a), _coordinate(t, i, b)
-        if abs(left - right) > room:
-            return left < right
-    return False
-
-
-@kernel
-def _raise_bounds(t: Tables, w: Work, p: int, e: int, bound: float) -> None:
+def _raise_bounds(c: Curves, w: CurvedQuery, p: int, e: int, bound: float) -> None:
     """A new bound for everything that lies in polyhedron p or in ellipsoid e."""
     for k in range(len(w.bound)):
-        if t.piece_poly[k] == p or (e >= 0 and t.piece_ell[k] == e):
+        if c.polyhedron[k] == p or (e >= 0 and c.ellipsoid[k] == e):
             w.bound[k] = max(w.bound[k], bound)
 
 
 @kernel
-def _most_promising(w: Work) -> tuple[int, float]:
-    piece = -1
-    least = np.inf
-    for k in range(len(w.bound)):
-        if w.open[k] and w.bound[k] < least:
-            least = w.bound[k]
-            piece = k
-    return piece, least
-
-
-@kernel
-def _stage(t: Tables, w: Work, p: int, e: int) -> int:
+def _stage(c: Curves, w: CurvedQuery, p: int, e: int) -> int:
     """What to solve next for a piece: the cheap bounds first, where they are not yet known."""
     if w.solved_poly[p] < 0:
         return _POLYHEDRON
     if e < -1 or w.solved_poly[p] == FAILED:
         return _NOT_HERE
-    if e >= 0 and t.per_ell[e] > 1 and w.solved_ell[e] < 0 and w.bound_ell[e] > 0.0:
+    if e >= 0 and c.shared[e] > 1 and w.solved_ell[e] < 0 and w.bound_ell[e] > 0.0:
         return _ELLIPSOID
     return _PAIR
 
 
 @kernel
-def _home_of(t: Tables, w: Work, e: int, xi: FloatArray) -> int:
+def _home_of(t: Rows, c: Curves, w: CurvedQuery, e: int, xi: FloatArray) -> int:
     """An open piece of ellipsoid e whose polyhedron holds the point; -1 if none does."""
-    for k in range(len(w.open)):
-        if w.open[k] and t.piece_ell[k] == e and inside_rows(t, t.piece_poly[k], w, xi):
+    for k in range(len(w.bound)):
+        if w.rows.open[k] and c.ellipsoid[k] == e and inside_rows(t, c.polyhedron[k], w.rows, xi):
             return k
     return -1
 
 
 @kernel
+def _load(t: Rows, c: Curves, x: FloatArray, guard: float, only: int, w: CurvedQuery) -> None:
+    """Right-hand sides and first bounds, and which pieces are asked for."""
+    load_rows(t, x, guard, w.rows)
+    load_curves(t, c, x, guard, w)
+    for p in range(len(w.solved_poly)):
+        w.solved_poly[p] = -1
+    for k in range(len(w.bound)):
+        w.bound[k] = w.rows.bound[c.polyhedron[k]]
+        if c.ellipsoid[k] >= 0:
+            w.bound[k] = max(w.bound[k], w.bound_ell[c.ellipsoid[k]])
+        w.rows.open[k] = only < 0 or only == k
+
+
+@kernel
 def _search(
-    t: Tables, x: FloatArray, guard: float, cutoff: float, only: int, w: Work, best: FloatArray, mult: FloatArray
-) -> tuple[int, float, float, int, float]:
+    alone: Any, together: Any, t: Rows, c: Curves, x: FloatArray, guard: float, cutoff: float, only: int,
+    w: CurvedQuery, best: FloatArray, mult: FloatArray,
+) -> tuple[int, float, float, int, float]:  # fmt: skip
     """The nearest point over all pieces (or `only` one), written to `best`.
 
-    Returns outcome, cost, proven bound, piece, and the ellipsoid's multiplier; the rows' multipliers
-    go to `mult` if it has room for them.
+    `alone` solves polyhedra and `together` pieces with an ellipsoid.  Returns outcome, cost, proven bound, piece, and
+    the ellipsoid's multiplier; the rows' multipliers go to `mult` if it has room for them.
     """
-    load_query(t, x, guard, w)
-    for k in range(len(w.bound)):
-        w.bound[k] = w.bound_poly[t.piece_poly[k]]
-        if t.piece_ell[k] >= 0:
-            w.bound[k] = max(w.bound[k], w.bound_ell[t.piece_ell[k]])
-        w.open[k] = only < 0 or only == k
+    q = w.rows
+    _load(t, c, x, guard, only, w)
     cost = np.inf
     proven = np.inf  # the least bound of what was solved
     missing = np.inf  # the least bound of what could not be solved here
     chosen = -1
     chosen_weight = 0.0
     tied = False
-    none = -1
     while True:
-        piece, least = _most_promising(w)
-        limit = min(cost, cutoff)
-        limit += TIE * limit
+        piece, least = most_promising(q.open, w.bound)
+        limit = worth(cost, cutoff)
         if piece < 0 or least > limit:
             break
-        p, e = t.piece_poly[piece], t.piece_ell[piece]
-        stage = _stage(t, w, p, e)
+        p, e = c.polyhedron[piece], c.ellipsoid[piece]
+        stage = _stage(c, w, p, e)
         if stage == _NOT_HERE:
-            w.open[piece] = False
+            q.open[piece] = False
             missing = min(missing, w.bound[piece])
             continue
-        rows_of = none if stage == _ELLIPSOID else p
-        ell_of = none if stage == _POLYHEDRON else e
-        status, found, bound, ties, weight = solve_piece(t, piece, rows_of, ell_of, w, limit, w.candidate, w.mult)
+        weight = 0.0
+        if stage == _POLYHEDRON:
+            status, found, bound, ties = solve_polyhedron(alone, t, p, q)
+        else:
+            home = p if stage == _PAIR else -1
+            status, found, bound, ties, weight = solve_curved(together, t, c, piece, home, e, w, limit)
         if status == INFEASIBLE:
             bound = np.inf
         if stage == _POLYHEDRON:
             w.solved_poly[p] = status
-            start = t.row_start[p]
-            copy(w.candidate, w.vertex[p])
-            copy(w.mult, w.vertex_mult[start : t.row_start[p + 1]])
-            _raise_bounds(t, w, p, none, bound)
-            if e != -1 and not (status == OPTIMAL and e >= 0 and inside_ellipsoid(t, e, w, w.candidate)):
+            copy(q.xi, w.vertex[p])
+            copy(q.lam, w.vertex_lam[t.start[p] : t.start[p + 1]])
+            _raise_bounds(c, w, p, -1, bound)
+            if e != -1 and not (status == OPTIMAL and e >= 0 and inside_ellipsoid(c, e, w, q.xi)):
                 continue
         elif stage == _ELLIPSOID:
             w.solved_ell[e] = status
-            _raise_bounds(t, w, none, e, bound)
-            piece = _home_of(t, w, e, w.candidate) if status == OPTIMAL else none
+            _raise_bounds(c, w, -1, e, bound)
+            piece = _home_of(t, c, w, e, q.xi) if status == OPTIMAL else -1
             if piece < 0:
                 continue
-            w.mult[:] = 0.0
-            for k in range(len(w.open)):
-                w.open[k] = w.open[k] and t.piece_ell[k] != e
-        w.open[piece] = False
+            q.lam[:] = 0.0
+            for k in range(len(w.bound)):
+                q.open[k] = q.open[k] and c.ellipsoid[k] != e
+        q.open[piece] = False
         w.bound[piece] = max(w.bound[piece], bound)
         if status == FAILED:
             missing = min(missing, w.bound[piece])
@@ -156,34 +149,48 @@ def _search(
                 tied = tied or ties
             elif found < cost:
                 tied = ties
-            if chosen < 0 or _before(t, w.candidate, found, best, cost):
-                copy(w.candidate, best)
-                copy(w.mult, mult)
+            if chosen < 0 or before(t, q.xi, found, best, cost):
+                copy(q.xi, best)
+                copy(q.lam, mult)
                 cost, chosen, chosen_weight = found, piece, weight
-    limit = min(cost, cutoff)
-    if missing < np.inf and missing <= limit + TIE * limit:
+    if missing < np.inf and missing <= worth(cost, cutoff):
         return UNRESOLVED, cost, min(proven, missing), chosen, chosen_weight
     if chosen < 0:
-        return (NOTHING if cutoff == np.inf else PRUNED), np.inf, np.inf, none, 0.0
+        return (NOTHING if cutoff == np.inf else PRUNED), np.inf, np.inf, -1, 0.0
     return (TIED if tied else FOUND), cost, min(proven, cost), chosen, chosen_weight
 
 
+@kernel
+def _search_all(
+    alone: Any, together: Any, t: Rows, c: Curves, X: FloatArray, guard: float, cutoff: FloatArray, only: int,
+    w: CurvedQuery, xi: FloatArray, mult: FloatArray, weight: FloatArray, cost: FloatArray, bound: FloatArray,
+    piece: npt.NDArray[np.int64], outcome: npt.NDArray[np.int64],
+) -> None:  # fmt: skip
+    for i in range(len(X)):
+        outcome[i], cost[i], bound[i], piece[i], weight[i] = _search(
+            alone, together, t, c, X[i], guard, cutoff[i], only, w, xi[i], mult[i]
+        )
+
+
 @entry
-def search_table(
-    t: Tables,
-    X: FloatArray,
-    guard: float,
-    cutoff: FloatArray,
-    only: int,
-    xi: FloatArray,
-    mult: FloatArray,
-    weight: FloatArray,
-    cost: FloatArray,
-    bound: FloatArray,
-    piece: npt.NDArray[np.int64],
+def nearest_piece_l1(
+    t: Rows, c: Curves, X: FloatArray, guard: float, cutoff: FloatArray, only: int, w: CurvedQuery, xi: FloatArray,
+    mult: FloatArray, weight: FloatArray, cost: FloatArray, bound: FloatArray, piece: npt.NDArray[np.int64],
     outcome: npt.NDArray[np.int64],
-) -> None:
-    """Search for every row of `X`; `mult` has one row per query, of width 0 if nobody wants it."""
-    w = make_work(t)
-    for q in range(len(X)):
-        outcome[q], cost[q], bound[q], piece[q], weight[q] = _search(t, X[q], guard, cutoff[q], only, w, xi[q], mult[q])
+) -> None:  # fmt: skip
+    """Search in l1 for every row of `X`; `mult` has one row per query, of width 0 if nobody wants it."""
+    _search_all(
+        l1_halfspaces, l1_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome
+    )
+
+
+@entry
+def nearest_piece_l2(
+    t: Rows, c: Curves, X: FloatArray, guard: float, cutoff: FloatArray, only: int, w: CurvedQuery, xi: FloatArray,
+    mult: FloatArray, weight: FloatArray, cost: FloatArray, bound: FloatArray, piece: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.int64],
+) -> None:  # fmt: skip
+    """The same in l2."""
+    _search_all(
+        l2_halfspaces, l2_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome
+    )

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.projection._numba import kernel, workspace
+from evenhand.projection._numba import kernel
+from evenhand.projection.memory import room
 from evenhand.types import FloatArray
 
 OPTIMAL, INFEASIBLE, FAILED, ABANDONED = 0, 1, 2, 3
@@ -42,19 +43,18 @@ class SimplexWork(NamedTuple):
     used: npt.NDArray[np.bool_]  # which rows of A are in the tableau
 
 
-@workspace
 def simplex_work(f: int, m: int) -> SimplexWork:
     """Memory for problems with `f` coordinates and at most `m` rows."""
     cap = min(m, 2 * f + 64)
     return SimplexWork(
-        np.empty((cap, f + cap)),
-        np.empty(cap),
-        np.empty(f + cap),
-        np.empty(cap),
-        np.empty(cap, np.int64),
-        np.empty(f + cap, np.bool_),
-        np.empty(cap, np.int64),
-        np.empty(max(m, 1), np.bool_),
+        room((cap, f + cap)),
+        room(cap),
+        room(f + cap),
+        room(cap),
+        room(cap, np.int64),
+        room(f + cap, np.bool_),
+        room(cap, np.int64),
+        room(max(m, 1), np.bool_),
     )
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.projection._numba import kernel, workspace
+from evenhand.projection._numba import kernel
+from evenhand.projection.memory import room
 from evenhand.types import FloatArray
 
 SHIFT = 1e-13  # the d of the matrix above; without it rounding would decide ties
@@ -38,23 +39,22 @@ class PathWork(NamedTuple):
     target: FloatArray  # R'g
 
 
-@workspace
 def path_work(f: int, rows: int) -> PathWork:
     """Memory for `f` coordinates and at most `rows` halfspaces."""
     n = f + rows
     return PathWork(
-        np.empty((n, n)),
-        np.empty(n),
-        np.empty(n),
-        np.empty(n),
-        np.empty(n),
-        np.empty(n, np.bool_),
-        np.empty(n, np.int64),
-        np.empty(n),
-        np.empty(n),
-        np.empty(n),
-        np.empty(n),
-        np.empty(f),
+        room((n, n)),
+        room(n),
+        room(n),
+        room(n),
+        room(n),
+        room(n, np.bool_),
+        room(n, np.int64),
+        room(n),
+        room(n),
+        room(n),
+        room(n),
+        room(f),
     )
 
 

@@ -1,0 +1,287 @@
+"""One piece with an ellipsoid and one query: its memory, its right-hand sides, the solve and its certificate."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.projection._numba import copy, kernel
+from evenhand.projection.memory import room
+from evenhand.projection.norms.arrays import Curves, Rows
+from evenhand.projection.norms.homotopy import l1_ellipsoid
+from evenhand.projection.norms.pivot import l2_ellipsoid
+from evenhand.projection.norms.proof import bound_of, holding, judge, moving, weigh_rows
+from evenhand.projection.norms.query import ROUNDING, TIE, Query, dual_norm, most_rows, norm, query_memory
+from evenhand.projection.norms.simplex import ABANDONED, FAILED, OPTIMAL
+from evenhand.projection.norms.sweep import PathWork, path_work
+from evenhand.types import FloatArray
+
+SLOP = 1e-13  # a point on an ellipsoid is inside of it, whatever the last digits say
+ALL_ROWS = 48  # polyhedra with more rows enter the path with the rows that matter
+
+
+class CurvedQuery(NamedTuple):
+    """What a query with ellipsoids needs on top of its polyhedra."""
+
+    rows: Query
+    g: FloatArray
+    rho: FloatArray
+    slop: FloatArray  # rounding level of each ellipsoid
+    bound_ell: FloatArray
+    vertex: FloatArray  # answer without the ellipsoid, per polyhedron
+    vertex_lam: FloatArray
+    solved_poly: npt.NDArray[np.int64]  # -1 not yet, else status
+    solved_ell: npt.NDArray[np.int64]
+    bound: FloatArray  # per piece
+    away: FloatArray
+    path: PathWork  # l1 only
+    chosen: npt.NDArray[np.int64]  # rows on the path
+    z: FloatArray
+    turned: FloatArray  # l2 only: rows in an ellipsoid's axes
+
+
+def curved_memory(t: Rows, c: Curves, solver: Any) -> CurvedQuery:
+    """Memory for one thread; `solver` makes that of the solver of polyhedra."""
+    f, most, n_poly, n_ell = t.A.shape[1], most_rows(t), len(t.start) - 1, len(c.radius)
+    on_path = (f, min(most, max(ALL_ROWS, f + 64))) if t.order == 1 else (1, 0)
+    turned = most if t.order == 2 and not len(c.rotated) else 0
+    return CurvedQuery(
+        query_memory(t, len(c.polyhedron), solver),
+        room(len(c.centre)),
+        room(n_ell),
+        room(n_ell),
+        room(n_ell),
+        room((n_poly, f)),
+        room(len(t.b)),
+        room(n_poly, np.int64),
+        room(n_ell, np.int64),
+        room(len(c.polyhedron)),
+        room(int(np.diff(c.start).max(initial=1))),
+        path_work(*on_path),
+        room(most, np.int64),
+        room(f),
+        room((turned, f)),
+    )
+
+
+@kernel
+def load_curves(t: Rows, c: Curves, x: FloatArray, guard: float, w: CurvedQuery) -> None:
+    """Right-hand sides of the ellipsoids for the query `x`, and first bounds."""
+    for e in range(len(w.rho)):
+        top = 0.0
+        for i in range(c.start[e], c.start[e + 1]):
+            total = 0.0
+            magnitude = abs(c.centre[i])
+            for j in range(len(x)):
+                product = c.on_x[i, j] * x[j]
+                total += product
+                magnitude += abs(product)
+            w.g[i] = c.centre[i] - total
+            top = max(top, magnitude)
+        w.rho[e] = max(c.radius[e] * (1.0 - 100.0 * guard) - guard * top, 0.5 * c.radius[e])
+        w.slop[e] = SLOP * top
+        w.bound_ell[e] = _tangent_bound(t, c, e, w)
+        w.solved_ell[e] = -1
+
+
+@kernel
+def _tangent_bound(t: Rows, c: Curves, e: int, w: CurvedQuery) -> float:
+    """Distance to the ellipsoid at least that to its supporting halfspace across the centre."""
+    start, stop = c.start[e], c.start[e + 1]
+    length = 0.0
+    for i in range(start, stop):
+        length += w.g[i] * w.g[i]
+    length = np.sqrt(length)
+    if length <= w.rho[e] + w.slop[e]:
+        return 0.0
+    w.rows.dual[:] = 0.0
+    for i in range(start, stop):
+        for j in range(len(w.rows.dual)):
+            w.rows.dual[j] += c.R[i, j] * w.g[i]
+    size = dual_norm(t.order, w.rows.dual)
+    return (length - w.rho[e]) * length / size if size > 0.0 else np.inf
+
+
+@kernel
+def _weigh_curve(c: Curves, e: int, w: CurvedQuery, xi: FloatArray, weight: float, reach: float) -> tuple[
+    float, float, float, float
+]:  # fmt: skip
+    """What the ellipsoid adds to the bound, as :func:`weigh_rows` says it of rows."""
+    value = 0.0
+    start = c.start[e]
+    count = c.start[e + 1] - start
+    length = 0.0
+    for i in range(count):
+        total = -w.g[start + i]
+        for j in range(len(xi)):
+            total += c.R[start + i, j] * xi[j]
+        w.away[i] = total
+        length += total * total
+    length = np.sqrt(length)
+    violation = 0.1 * (length - w.rho[e]) / (w.slop[e] + 0.1 * (reach + ROUNDING * w.rho[e]))
+    if not weight > 0.0:
+        return 0.0, 0.0, violation, 0.0
+    value -= w.rho[e] * weight * length
+    for i in range(count):
+        y = weight * w.away[i]
+        value -= y * w.g[start + i]
+        for j in range(len(xi)):
+            w.rows.dual[j] += y * c.R[start + i, j]
+    return value, weight * length * w.slop[e], violation, weight * length
+
+
+@kernel
+def _rests(q: Query, xi: FloatArray) -> bool:
+    """Whether a coordinate that may move stays at zero."""
+    size = dual_norm(1, q.dual)
+    rests = False
+    for j in range(len(xi)):
+        if size > 0.0 and xi[j] == 0.0 and abs(q.dual[j]) >= (1.0 - TIE) * size:
+            rests = True
+    return rests
+
+
+@kernel
+def l1_curved(
+    t: Rows,
+    c: Curves,
+    piece: int,  # noqa: ARG001 - one signature
+    p: int,
+    e: int,
+    w: CurvedQuery,
+    cutoff: float,
+) -> tuple[int, float]:
+    """Status and the ellipsoid's multiplier; rows that turn out to matter are added until none is missing."""
+    q = w.rows
+    xi, lam = q.xi, q.lam
+    first, last = c.start[e], c.start[e + 1]
+    start = t.start[p] if p >= 0 else 0
+    m = t.start[p + 1] - start if p >= 0 else 0
+    A, h = t.A[start : start + m], q.h[start : start + m]
+    n_rows = 0
+    for i in range(m):
+        if m <= ALL_ROWS or w.vertex_lam[start + i] > 0.0:
+            w.chosen[n_rows] = i
+            n_rows += 1
+    room = w.path.swept.shape[0] - t.A.shape[1]
+    while n_rows <= room:
+        xi[:] = 0.0
+        lam[:] = 0.0
+        if p >= 0:
+            copy(w.vertex[p], xi)
+            copy(w.vertex_lam[start : start + m], lam[:m])
+        status, kappa, _ = l1_ellipsoid(
+            c.gram[e], c.R[first:last], w.g[first:last], w.rho[e], A, h, w.chosen, n_rows, cutoff, w.path, xi, lam
+        )
+        weight = 1.0 / kappa if kappa > 0.0 else 0.0
+        if status != OPTIMAL or n_rows == m:
+            return status, weight
+        known = n_rows
+        reach = ROUNDING * norm(t.order, xi)
+        for i in range(m):
+            excess = -h[i]
+            for j in range(A.shape[1]):
+                excess += A[i, j] * xi[j]
+            if excess > q.tol[start + i] + reach:
+                present = False
+                for a in range(known):
+                    present = present or w.chosen[a] == i
+                if not present:
+                    w.chosen[n_rows] = i
+                    n_rows += 1
+        if n_rows == known:
+            return status, weight
+    return FAILED, 0.0
+
+
+@kernel
+def _turn_rows(t: Rows, c: Curves, start: int, m: int, e: int, w: CurvedQuery) -> None:
+    """Rows in an ellipsoid's axes, for regions with too many of them to keep."""
+    for i in range(m):
+        w.turned[i] = 0.0
+        for j in range(t.A.shape[1]):
+            for k in range(t.A.shape[1]):
+                w.turned[i, k] += t.A[start + i, j] * c.axes[e, j, k]
+
+
+@kernel
+def l2_curved(t: Rows, c: Curves, piece: int, p: int, e: int, w: CurvedQuery, cutoff: float) -> tuple[int, float]:
+    """Status and the ellipsoid's multiplier, by way of the ellipsoid's axes."""
+    q = w.rows
+    f = t.A.shape[1]
+    start = t.start[p] if p >= 0 else 0
+    m = t.start[p + 1] - start if p >= 0 else 0
+    A = c.rotated[c.rotated_start[piece] : c.rotated_start[piece] + m]
+    if m > 0 and len(c.rotated) == 0:
+        _turn_rows(t, c, start, m, e, w)
+        A = w.turned[:m]
+    status, tau, _ = l2_ellipsoid(
+        A, q.h[start : start + m], c.stretch[e], w.g[c.start[e] : c.start[e + 1]], w.rho[e], w.slop[e],
+        q.tol[start : start + m], cutoff, q.solver, q.dual, w.z, q.lam,
+    )  # fmt: skip
+    for j in range(f):
+        total = 0.0
+        for k in range(f):
+            total += c.axes[e, j, k] * w.z[k]
+        q.xi[j] = total
+    return status, tau
+
+
+@kernel
+def solve_curved(
+    solve: Any, t: Rows, c: Curves, piece: int, p: int, e: int, w: CurvedQuery, cutoff: float
+) -> tuple[int, float, float, bool, float]:
+    """Project onto ellipsoid e and polyhedron p (-1: none), into ``xi`` and ``lam`` of the query.
+
+    Returns status, cost, proven bound, whether ties are possible, and the ellipsoid's multiplier.
+    """
+    if w.rho[e] <= 0.0:
+        return FAILED, np.inf, 0.0, False, 0.0
+    status, weight = solve(t, c, piece, p, e, w, cutoff)
+    if status == FAILED:
+        return FAILED, np.inf, 0.0, False, 0.0
+    q = w.rows
+    cost = norm(t.order, q.xi)
+    reach = ROUNDING * cost
+    q.dual[:] = 0.0
+    value, noise, violation, mass = 0.0, 0.0, 0.0, 0.0
+    if p >= 0:
+        value, noise, violation, mass = weigh_rows(t, p, q, q.xi, q.lam, reach)
+    more, its_noise, outside, its_mass = _weigh_curve(c, e, w, q.xi, weight, reach)
+    bound, noise, cancelled = bound_of(t.order, q, value + more, noise + its_noise, mass + its_mass)
+    if status == ABANDONED:  # on the word of a running bound, which rounding may have spoilt
+        return (ABANDONED if bound > cutoff else FAILED), np.inf, bound, False, 0.0
+    ties = False
+    if t.order == 1:
+        held = holding(q.lam, t.start[p + 1] - t.start[p] if p >= 0 else 0)
+        if weight > 0.0:
+            held += c.start[e + 1] - c.start[e]
+        ties = moving(q) > held or (weight > 0.0 and _rests(q, q.xi))
+    return judge(status, cost, bound, noise, max(violation, outside), cancelled), cost, bound, ties, weight
+
+
+@kernel
+def inside_rows(t: Rows, p: int, q: Query, xi: FloatArray) -> bool:
+    """Whether the point lies in polyhedron p."""
+    reach = ROUNDING * norm(t.order, xi)
+    for i in range(t.start[p], t.start[p + 1]):
+        excess = -q.h[i]
+        for j in range(len(xi)):
+            excess += t.A[i, j] * xi[j]
+        if excess > q.tol[i] + reach:
+            return False
+    return True
+
+
+@kernel
+def inside_ellipsoid(c: Curves, e: int, w: CurvedQuery, xi: FloatArray) -> bool:
+    """Whether the point lies in ellipsoid e."""
+    total = 0.0
+    for i in range(c.start[e], c.start[e + 1]):
+        away = -w.g[i]
+        for j in range(len(xi)):
+            away += c.R[i, j] * xi[j]
+        total += away * away
+    return bool(np.sqrt(total) <= w.rho[e] + w.slop[e])

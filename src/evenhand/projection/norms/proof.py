@@ -1,0 +1,93 @@
+"""What multipliers prove about the cost of a piece, and what that is worth.
+
+The multipliers are those of the rows, and a weight times (R xi - g) for the ellipsoid; scaled to dual feasibility they
+prove  ||xi|| >= (-l.h - y.g - rho ||y||) / ||A'l + R'y||_*.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand.projection._numba import kernel
+from evenhand.projection.norms.arrays import Rows
+from evenhand.projection.norms.query import TIE, Query, dual_norm
+from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
+from evenhand.types import FloatArray
+
+GAP = 1e-8  # relative gap above which an answer is handed to the library
+FAR = 1e6  # farther than this many times the data's own magnitude is out of reach
+RAY = 1e-10  # multipliers that cancel to this part of themselves prove that there is no point
+
+
+@kernel
+def weigh_rows(
+    t: Rows, p: int, q: Query, xi: FloatArray, lam: FloatArray, reach: float
+) -> tuple[float, float, float, float]:
+    """What the rows of a polyhedron add to the bound: its value, rounding error, and mass of multipliers.
+
+    Also the worst violation relative to each row's own rounding level; A'l is added to ``q.dual``.
+    """
+    value = 0.0
+    noise = 0.0
+    mass = 0.0
+    violation = 0.0
+    start = t.start[p]
+    for i in range(start, t.start[p + 1]):
+        excess = -q.h[i]
+        for j in range(len(xi)):
+            excess += t.A[i, j] * xi[j]
+        if excess > 0.0:
+            violation = max(violation, excess / (q.tol[i] + reach))
+        if lam[i - start] > 0.0:
+            value -= lam[i - start] * q.h[i]
+            noise += lam[i - start] * q.tol[i]
+            mass += lam[i - start]
+            for j in range(len(xi)):
+                q.dual[j] += lam[i - start] * t.A[i, j]
+    return value, noise, violation, mass
+
+
+@kernel
+def bound_of(order: int, q: Query, value: float, noise: float, mass: float) -> tuple[float, float, float]:
+    """The bound, its rounding error, and how far the multipliers cancel (a ray cancels to nothing)."""
+    size = dual_norm(order, q.dual)
+    if not (0.0 < value < np.inf and size < np.inf):  # also for numbers that have overflowed
+        return 0.0, 0.0, 1.0
+    if size == 0.0:
+        return np.inf, 0.0, 0.0
+    return value / size, noise / size, size / mass
+
+
+@kernel
+def moving(q: Query) -> int:
+    """How many coordinates an l1 optimum may move, for the multipliers behind ``q.dual``; 0 if they prove nothing."""
+    size = dual_norm(1, q.dual)
+    count = 0
+    for j in range(len(q.dual)):
+        if size > 0.0 and abs(q.dual[j]) >= (1.0 - TIE) * size:
+            count += 1
+    return count
+
+
+@kernel
+def holding(lam: FloatArray, m: int) -> int:
+    """How many of the first `m` rows hold the point."""
+    largest = 0.0
+    for i in range(m):
+        largest = max(largest, lam[i])
+    count = 0
+    for i in range(m):
+        if lam[i] > TIE * largest:
+            count += 1
+    return count
+
+
+@kernel
+def judge(status: int, cost: float, bound: float, noise: float, violation: float, cancelled: float) -> int:
+    """Keep a status only where the numbers prove it; anything else has FAILED."""
+    if status == OPTIMAL:
+        exact = cost - bound <= GAP * cost + noise
+        return OPTIMAL if exact and violation <= 10.0 else FAILED
+    if status == INFEASIBLE:
+        return INFEASIBLE if bound > 0.0 and cancelled <= RAY else FAILED
+    return status
