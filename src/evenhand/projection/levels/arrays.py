@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.projection.memory import room
+from evenhand.projection.memory import Room
 from evenhand.types import BoolArray, FloatArray, IntArray
 
 DEPTH = 160  # nodes on the way from the root
@@ -94,7 +94,7 @@ class Change(NamedTuple):
     forced: BoolArray  # categories whose present level is not allowed
 
 
-def make_change(columns: int, rows: int, k: int, categories: int) -> Change:
+def make_change(room: Room, columns: int, rows: int, k: int, categories: int) -> Change:
     """Room for a change."""
     return Change(
         room(columns),
@@ -142,7 +142,7 @@ class Stack(NamedTuple):
     slack: FloatArray  # (3, k)
 
 
-def make_stack(depth: int, rows: int, columns: int, k: int) -> Stack:
+def make_stack(room: Room, depth: int, rows: int, columns: int, k: int) -> Stack:
     """Room for a search."""
     both = rows + columns
     return Stack(
@@ -189,15 +189,16 @@ class Memory(NamedTuple):
 
 def make_memory(c: Columns, p: Pieces, d: Density) -> Memory:
     """Room for one thread; it is made here, because a kernel that allocates takes longer to compile."""
+    room = Room()
     numbers, categories = len(c.weight), len(c.start) - 1
     components, k = len(d.room), d.R.shape[1] if len(d.room) else 0
     rows = int(np.diff(p.rows).max(initial=0)) + len(c.tied)
     width = 2 * numbers + len(c.move) + 1
     high = rows + categories + 2 + (TANGENTS if components else 0)
     return Memory(
-        make_change(width, rows + 1, k, categories),
-        make_stack(DEPTH, high, width, k),
-        make_stack(1, high, width, k),
+        make_change(room, width, rows + 1, k, categories),
+        make_stack(room, DEPTH, high, width, k),
+        make_stack(room, 1, high, width, k),
         room(width),
         room(len(p.lower)),
         room(max(components, 1)),
@@ -217,4 +218,5 @@ class BoxMemory(NamedTuple):
 
 def make_box_memory(c: Columns, p: Pieces) -> BoxMemory:
     """Room for one thread."""
+    room = Room()
     return BoxMemory(room(len(p.lower)), room(len(c.weight)), room(len(c.start) - 1, np.int64))

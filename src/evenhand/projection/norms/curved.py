@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.projection._numba import copy, kernel
-from evenhand.projection.memory import room
+from evenhand.projection.memory import Room
 from evenhand.projection.norms.arrays import Curves, Rows
 from evenhand.projection.norms.homotopy import l1_ellipsoid
 from evenhand.projection.norms.pivot import l2_ellipsoid
@@ -42,13 +42,13 @@ class CurvedQuery(NamedTuple):
     turned: FloatArray  # l2 only: rows in an ellipsoid's axes
 
 
-def curved_memory(t: Rows, c: Curves, solver: Any) -> CurvedQuery:
+def curved_memory(room: Room, t: Rows, c: Curves, solver: Any) -> CurvedQuery:
     """Memory for one thread; `solver` makes that of the solver of polyhedra."""
     f, most, n_poly, n_ell = t.A.shape[1], most_rows(t), len(t.start) - 1, len(c.radius)
     on_path = (f, min(most, max(ALL_ROWS, f + 64))) if t.order == 1 else (1, 0)
     turned = most if t.order == 2 and not len(c.rotated) else 0
     return CurvedQuery(
-        query_memory(t, len(c.polyhedron), solver),
+        query_memory(room, t, len(c.polyhedron), solver),
         room(len(c.centre)),
         room(n_ell),
         room(n_ell),
@@ -59,7 +59,7 @@ def curved_memory(t: Rows, c: Curves, solver: Any) -> CurvedQuery:
         room(n_ell, np.int64),
         room(len(c.polyhedron)),
         room(int(np.diff(c.start).max(initial=1))),
-        path_work(*on_path),
+        path_work(room, *on_path),
         room(most, np.int64),
         room(f),
         room((turned, f)),

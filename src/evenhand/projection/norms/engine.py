@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from evenhand.costs import L1, L2
 from evenhand.projection.boxes import nearest_box
+from evenhand.projection.memory import Room
 from evenhand.projection.norms.arrays import Boxes
 from evenhand.projection.norms.compiled import compile_region
 from evenhand.projection.norms.curved import curved_memory
@@ -135,11 +136,11 @@ class NormProjector(Projector):
         memory = simplex_work if l1 else pivot_work
         if c is None:
             search = nearest_polyhedron_l1 if l1 else nearest_polyhedron_l2
-            query = query_memory(t, len(self.compiled.index), memory)
+            query = query_memory(Room(), t, len(self.compiled.index), memory)
             search(t, X, guard, cutoff, only, query, xi, mult, cost, bound, piece, outcome)
         else:
             nearest = nearest_piece_l1 if l1 else nearest_piece_l2
-            curved = curved_memory(t, c, memory)
+            curved = curved_memory(Room(), t, c, memory)
             nearest(t, c, X, guard, cutoff, only, curved, xi, mult, weight, cost, bound, piece, outcome)
         return xi, weight, cost, bound, piece, outcome, mult
 

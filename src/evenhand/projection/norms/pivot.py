@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.projection._numba import kernel
-from evenhand.projection.memory import room
+from evenhand.projection.memory import Room
 from evenhand.projection.norms.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
@@ -38,7 +38,7 @@ class PivotWork(NamedTuple):
     push: FloatArray
 
 
-def pivot_work(f: int, m: int) -> PivotWork:
+def pivot_work(room: Room, f: int, m: int) -> PivotWork:
     """Memory for problems with `f` coordinates and at most `m` rows."""
     cap = min(m, f) + 1
     return PivotWork(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.projection._numba import kernel
-from evenhand.projection.memory import room
+from evenhand.projection.memory import Room
 from evenhand.projection.norms.arrays import Rows
 from evenhand.types import FloatArray
 
@@ -34,7 +34,7 @@ class Query(NamedTuple):
     solver: Any  # memory of the solver of polyhedra
 
 
-def query_memory(t: Rows, n_pieces: int, solver: Any) -> Query:
+def query_memory(room: Room, t: Rows, n_pieces: int, solver: Any) -> Query:
     """Memory for one thread; `solver` makes that of a solver, for some coordinates and rows at most."""
     f, most = t.A.shape[1], most_rows(t)
     return Query(
@@ -45,7 +45,7 @@ def query_memory(t: Rows, n_pieces: int, solver: Any) -> Query:
         room(f),
         room(most),
         room(f),
-        solver(f, most),
+        solver(room, f, most),
     )
 
 

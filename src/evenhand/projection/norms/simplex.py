@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.projection._numba import kernel
-from evenhand.projection.memory import room
+from evenhand.projection.memory import Room
 from evenhand.types import FloatArray
 
 OPTIMAL, INFEASIBLE, FAILED, ABANDONED = 0, 1, 2, 3
@@ -43,7 +43,7 @@ class SimplexWork(NamedTuple):
     used: npt.NDArray[np.bool_]  # which rows of A are in the tableau
 
 
-def simplex_work(f: int, m: int) -> SimplexWork:
+def simplex_work(room: Room, f: int, m: int) -> SimplexWork:
     """Memory for problems with `f` coordinates and at most `m` rows."""
     cap = min(m, 2 * f + 64)
     return SimplexWork(

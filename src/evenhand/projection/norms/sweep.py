@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.projection._numba import kernel
-from evenhand.projection.memory import room
+from evenhand.projection.memory import Room
 from evenhand.types import FloatArray
 
 SHIFT = 1e-13  # the d of the matrix above; without it rounding would decide ties
@@ -39,7 +39,7 @@ class PathWork(NamedTuple):
     target: FloatArray  # R'g
 
 
-def path_work(f: int, rows: int) -> PathWork:
+def path_work(room: Room, f: int, rows: int) -> PathWork:
     """Memory for `f` coordinates and at most `rows` halfspaces."""
     n = f + rows
     return PathWork(
