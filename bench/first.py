@@ -63,7 +63,8 @@ from numba.core import event
 class Listener(event.Listener):
     def __init__(self): self.stack, self.own, self.count = [], collections.Counter(), collections.Counter()
     def on_start(self, e):
-        f = e.data["dispatcher"].py_func; self.stack.append([f.__qualname__ + " " + (f.__module__ if "evenhand" not in f.__module__ else ""), time.process_time(), 0.0])
+        name = e.data["dispatcher"].py_func.__qualname__
+        self.stack.append([name, time.process_time(), 0.0])
     def on_end(self, e):
         name, began, inner = self.stack.pop()
         whole = time.process_time() - began

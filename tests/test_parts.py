@@ -17,7 +17,7 @@ SCRIPT = """
 import sys, types
 if sys.argv[1] == "usual":
     plain = types.ModuleType("evenhand.projection._parts")
-    plain.PartCompiler = None
+    plain.PartCompiler = plain.EntryCompiler = None
     sys.modules[plain.__name__] = plain
 import numpy as np
 from sklearn.datasets import load_wine

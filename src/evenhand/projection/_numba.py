@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from evenhand.projection._parts import PartCompiler
+from evenhand.projection._parts import EntryCompiler, PartCompiler
 from evenhand.types import FloatArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,6 +26,14 @@ _PART = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
     **({} if PartCompiler is None else {"pipeline_class": PartCompiler}),
+}
+_ENTRY = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": _FAST,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+    **({} if EntryCompiler is None else {"pipeline_class": EntryCompiler}),
 }
 
 
@@ -63,9 +71,11 @@ def part(function: F) -> F:
 
 
 def entry(function: F) -> F:
-    """Compile an entry point, callable from Python without the GIL and cached on disk."""
-    options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": _FAST, "no_cfunc_wrapper": True}
-    return cast("F", _njit(_nrt=False, **options)(function))
+    """Compile an entry point, callable from Python without the GIL and cached on disk.
+
+    No two of its arrays may share memory, unless nothing is written into either, and it may not allocate.
+    """
+    return cast("F", _njit(cache=True, **_ENTRY)(function))
 
 
 @kernel
