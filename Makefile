@@ -5,13 +5,14 @@ PYTHON ?= python3.11 python3
 PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-.PHONY: help audit reproduce demo test portable lint format bench clean
+.PHONY: help audit reproduce demo test test-slow test-all portable lint format bench clean
 .NOTPARALLEL:
 
 help:
 	@echo "make audit      audit a synthetic example, with planted problems: results/audit/report.html"
 	@echo "make reproduce  the paper's whole evaluation, and a page: results/paper/report.html"
-	@echo "make test       tests and doctests"
+	@echo "make test       tests and doctests that are to pass before each commit"
+	@echo "make test-all   all tests: those, the slow ones, and make portable"
 	@echo "make portable   the tests of numbers once more, as on machines with other processors"
 	@echo "make demo       counterfactuals and their certificates on a small example"
 	@echo "make lint       style, types and layers"
@@ -33,7 +34,13 @@ demo: .venv/.installed-run
 
 # Two workers with one BLAS thread each: more threads than cores only get in each other's way.
 test: .venv/.installed-dev
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n 2
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n 2 -m "not slow"
+
+# Whole audits and studies, faults, pages in a browser, simulations, and what is compiled from nothing.
+test-slow: .venv/.installed-dev
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n 2 -m slow
+
+test-all: test test-slow portable
 
 # Answers must not hang on the last bit of one machine: kernels for any processor, then BLAS of a processor without
 # AVX-512.  Kernels for another processor are compiled and cached beside the usual ones.
@@ -68,11 +75,13 @@ clean:
 .venv/.installed-run: pyproject.toml constraints.txt | $(PY)
 	@echo "Installing evenhand into .venv ..."
 	@$(PIP_INSTALL) -e ".[audit]"
+	@.venv/bin/evenhand warmup
 	@touch $@
 
 .venv/.installed-dev: pyproject.toml constraints.txt | $(PY)
 	@echo "Installing evenhand and its development tools into .venv ..."
 	@$(PIP_INSTALL) -e ".[dev,bench]"
+	@.venv/bin/evenhand warmup
 	@touch .venv/.installed-run $@
 
 $(PY):

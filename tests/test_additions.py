@@ -462,6 +462,7 @@ class TestSolver:
 
 
 class TestStudy:
+    @pytest.mark.slow
     def test_methods_and_costs(self, folder: Path) -> None:
         (folder / "study.toml").write_text(STUDY, encoding="utf-8")
         study = read_study(folder / "study.toml")
@@ -532,6 +533,7 @@ class TestAuditFile:
         found: dict[str, Any] = json.loads((out / "audit.json").read_text(encoding="utf-8"))
         return found
 
+    @pytest.mark.slow
     def test_on_any_number_of_workers(self, file: Path) -> None:
         content = self.run(file, 1)
         assert [row["method"] for row in content["stability"]] == ["closest", "role_model", "steady"]

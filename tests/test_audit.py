@@ -107,6 +107,7 @@ class TestDemo:
         assert {"p95_amplification <= 1.5", "group_cost_gap(origin) <= 0.25", "pair_difference_rate <= 0.02"} <= failed
         assert planted.exit_code == 1
 
+    @pytest.mark.slow
     def test_the_clean_variant_passes_the_same_gates(self) -> None:
         example = loans(clean=True)
         clean = audit(example.model, example.people, **example.options())
@@ -114,6 +115,7 @@ class TestDemo:
         assert clean.exit_code == 0
         assert len(clean.gates) == 7
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", [1, 2])
     def test_it_does_not_depend_on_the_draw_of_applicants(self, seed: int) -> None:
         results = {}
@@ -192,6 +194,7 @@ class TestNumbers:
         row = next(row for row in one.content["remedies"] if row["name"] == "steady")
         assert "levels" in row["not_available"]
 
+    @pytest.mark.slow
     def test_a_tolerance_takes_as_many_draws_as_it_needs(self, pipeline, people) -> None:
         loose = audit(pipeline, people, **OPTIONS | {"tolerance": 0.2, "methods": ["closest"]})
         tight = audit(pipeline, people, **OPTIONS | {"tolerance": 0.02, "methods": ["closest"], "max_draws": 64})
@@ -294,12 +297,14 @@ class TestJudgement:
         assert one.exit_code == 3
         assert "name the wanted decision" in one.gates["why"][0]
 
+    @pytest.mark.slow
     def test_a_few_people_decide_nothing(self, pipeline, people) -> None:
         gates = ["median_amplification <= 9", "p95_amplification <= 9"]
         one = audit(pipeline, people, **OPTIONS | {"people": 40, "gates": gates, "methods": ["closest"]})
         assert one.gates["result"].tolist() == ["pass", "undecided"]
         assert "Fewer than 70 people" in one.gates["why"][1]
 
+    @pytest.mark.slow
     def test_many_equal_groups_do_not_fail_by_chance(self) -> None:
         rng = np.random.default_rng(1)
         X = pd.DataFrame(rng.normal(size=(2400, 2)), columns=["a", "b"])
@@ -348,6 +353,7 @@ class TestJudgement:
         assert small["boundary"]["median"] is None
         jsonschema.validate(one.content, SCHEMA)
 
+    @pytest.mark.slow
     def test_a_title_says_what_was_judged(self, pipeline, people) -> None:
         titles = {}
         for gate in ("not_found_rate <= 0.05", "group_cost_gap <= 0.000001"):
@@ -372,6 +378,7 @@ class TestJudgement:
 
 
 class TestSameResult:
+    @pytest.mark.slow
     def test_on_one_process_two_and_a_cluster(self, pipeline, people, found: Audit) -> None:
         two = audit(pipeline, people, jobs=2, **OPTIONS)
         assert two.to_json() == found.to_json()
@@ -383,6 +390,7 @@ class TestSameResult:
             third = audit(pipeline, people, cluster=cluster.scheduler_address, **OPTIONS)
         assert third.to_json() == found.to_json()
 
+    @pytest.mark.slow
     def test_from_csv_parquet_pandas_and_polars(self, pipeline, people, tmp_path) -> None:
         skops.io.dump(pipeline, tmp_path / "model.skops")
         people.to_csv(tmp_path / "people.csv", index=False)
@@ -566,6 +574,7 @@ def test_an_onnx_file_is_searched(tmp_path) -> None:
     assert content["coverage"]["people"][0]["not_found"] == 0
 
 
+@pytest.mark.slow
 def test_the_demo_needs_no_file(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["audit", "--demo", "--redact", "--jobs", "1"])
@@ -579,7 +588,7 @@ def test_a_defect_is_incomplete_and_not_a_failed_gate(tmp_path, monkeypatch) -> 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("evenhand.cli.audit.audit_demo", broken)
+    monkeypatch.setattr("evenhand.auditing.commands.audit_demo", broken)
     result = CliRunner().invoke(app, ["audit", "--demo", "--out", str(tmp_path / "out")])
     assert result.exit_code == 3
     assert "out of luck" in result.output

@@ -386,6 +386,7 @@ class TestAddedSection:
         with pytest.raises(AuditError, match="there is a figure 'remedies' already, call it 'asked-remedies'"):
             Audit(audit_content()).to_html()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("width", [320, 1280])
     def test_the_example_of_contributing(self, model, people, tmp_path: Path, width: int) -> None:
         text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")

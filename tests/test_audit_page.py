@@ -27,6 +27,8 @@ from evenhand.auditing.result import Audit
 from evenhand.pages.template import text_of
 from evenhand.stats import Interval
 
+pytestmark = pytest.mark.slow  # pages are opened in a browser
+
 FIGURES = {"amplification", "certificates", "pairs", "groups-cost", "groups-amplification", "remedies", "cloud"}
 SECTIONS = ["verdict", "audited", "coverage", "stability", "people", "pairs", "groups", "remedies", "lookup"]
 SECTIONS += ["limits", "rules", "reproduce"]

@@ -68,7 +68,13 @@ def explained(data: str, kind: str, pca: bool, method: str):
     return Plausible(HighDensity(components=[2]), cost).fit(model, X, y), X
 
 
-CASES = [(data, kind, pca) for data in DATA for kind in MODELS for pca in (False, True)]
+# Every model on the smallest data, and with the others what more columns and labels do.
+CASES = [
+    pytest.param(data, kind, pca, marks=[pytest.mark.slow] if data != "wine" else [])
+    for data in DATA
+    for kind in MODELS
+    for pca in (False, True)
+]
 
 
 @pytest.mark.parametrize("method", ["closest", "plausible"])
@@ -276,6 +282,7 @@ def test_worst_case_finds_a_jump_that_is_known() -> None:
     assert large["bound"].item() == pytest.approx(2 * 0.06 + 2 * 0.95)  # less than 0.06 + 2
 
 
+@pytest.mark.slow
 def test_worst_case_of_any_method() -> None:
     """A method that proves nothing has no bound, and two runs agree whatever the order."""
     model, X, _ = fitted("wine", "softmax", True)

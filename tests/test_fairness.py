@@ -420,6 +420,7 @@ def test_amplification_is_resampled_by_people():
     assert math.isfinite(one.groups[0].amplification_p95.value)
 
 
+@pytest.mark.slow
 def test_group_intervals_hold_the_truth_as_often_as_they_say():
     rng = np.random.default_rng(11)
     hits = dict.fromkeys(["difference", "cost", "recourse", "adjusted"], 0)

@@ -326,6 +326,7 @@ def test_draws_until_the_interval_is_narrow(wine) -> None:
     assert 0.90 <= np.mean(inside) <= 0.99
 
 
+@pytest.mark.slow
 def test_intervals_cover() -> None:
     """On a linear model the squared distance has a known mean and median: 95 % intervals cover them in 93-97 %."""
     d, people, repetitions = 6, 60, 1000

@@ -76,6 +76,7 @@ def table(kind: str) -> pd.DataFrame:
     return X.astype(dict.fromkeys(LEVELS, "category")) if kind == "native categories" else X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["forest", "boosting", "native categories", "vote", "calibrated", "network"])
 def test_any_model_on_a_raw_table(kind: str) -> None:
     X, fitted = table(kind), model(kind)
@@ -140,6 +141,7 @@ def test_every_part_of_the_limits_is_obeyed(kind: str) -> None:
     assert (after[["dependents", "duration"]] == after[["dependents", "duration"]].round()).all().all()
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1))
 def test_never_better_than_brute_force_and_often_as_good(seed: int) -> None:
@@ -166,6 +168,7 @@ def test_never_better_than_brute_force_and_often_as_good(seed: int) -> None:
             assert cost <= 2.5 * price.min() + 1e-9
 
 
+@pytest.mark.slow
 def test_missing_values_go_through_the_users_own_pipeline() -> None:
     X, y = loans()
     X = X.copy()
@@ -245,6 +248,7 @@ def test_another_tool_on_a_raw_table() -> None:
         External(lambda asked, label: asked.to_numpy()).fit(fitted, X).explain(people, target="good")
 
 
+@pytest.mark.slow
 def test_everything_that_is_built_on_explainers_runs() -> None:
     X, fitted = table("forest"), model("forest")
     _, y = loans()

@@ -14,6 +14,8 @@ from browser import complaints, opened, requests, too_wide
 from evenhand.reproduce.paper import paper_study, reproduce
 from evenhand.study import run_study
 
+pytestmark = pytest.mark.slow  # pages are opened in a browser
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):

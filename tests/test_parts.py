@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from sklearn.datasets import load_wine
 from sklearn.tree import DecisionTreeClassifier
 
@@ -67,6 +68,7 @@ def test_this_numba_has_what_the_part_compiler_needs() -> None:
     assert _parts.PartCompiler is not None
 
 
+@pytest.mark.slow
 def test_a_numba_without_it_gives_the_same_answers(tmp_path: Path) -> None:
     cheaper, usual = answers("cheaper", tmp_path / "a"), answers("usual", tmp_path / "b")
     assert len(cheaper) > 0
@@ -83,6 +85,7 @@ def test_a_part_has_no_machine_code_of_its_own() -> None:
     assert _numba._PART["pipeline_class"] is _parts.PartCompiler
 
 
+@pytest.mark.slow
 def test_a_part_is_compiled_once(tmp_path: Path) -> None:
     """One signature each: no constant, no layout and no type of its own makes numba compile a part again."""
     # Optimised or not, the signatures are the same.

@@ -42,6 +42,7 @@ def gaussian_norm(rng, people):
     return np.sqrt(values), person
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "people"), [(normal, 100), (person_effect, 200), (squared_distance, 200), (gaussian_norm, 200)]
 )
@@ -57,6 +58,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(draw, people):
     assert all(930 <= count <= 970 for count in hits.values()), hits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["median", "mean"])
 def test_paired_intervals_hold_the_truth(statistic):
     def draw(rng, people):

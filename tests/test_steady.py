@@ -38,6 +38,7 @@ def fitted(data: str, kind: str, pca: bool = False):
         return make_pipeline(*steps).fit(X, y), X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("data", DATA)

@@ -176,6 +176,7 @@ def test_a_cell_is_an_instability(file, tmp_path) -> None:
     assert whole["cost"].unique().tolist() == ["l1"]
 
 
+@pytest.mark.slow
 def test_people_from_a_file(tmp_path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
@@ -255,6 +256,7 @@ def test_a_half_written_file_is_never_seen(file, tmp_path, monkeypatch) -> None:
     assert list((tmp_path / "cells").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_killed_and_started_again(file, reference, tmp_path, jobs) -> None:
     """SIGKILL to the whole process group in the middle; then only the rest is run, and the tables are identical."""
@@ -273,6 +275,7 @@ def test_killed_and_started_again(file, reference, tmp_path, jobs) -> None:
     assert same(out, reference)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(file, reference, tmp_path) -> None:
     out = tmp_path / "out"
     process = started(file, out, "--jobs", "2")
@@ -290,6 +293,7 @@ def test_a_worker_that_dies_is_replaced(file, reference, tmp_path) -> None:
     assert same(out, reference)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_and_survives_a_loss(file, reference, tmp_path) -> None:
     from dask.distributed import Client, LocalCluster
 
@@ -379,6 +383,7 @@ def test_a_table_that_cannot_serve_is_refused_before_anything_runs(tmp_path, con
     assert not (tmp_path / "out" / "cells").exists()
 
 
+@pytest.mark.slow
 def test_workers_stop_when_their_parent_is_killed(file, tmp_path) -> None:
     """SIGKILL to the parent alone: its workers finish their cell, not the rest of their group."""
     out = tmp_path / "out"

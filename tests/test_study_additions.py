@@ -143,6 +143,7 @@ def test_another_content_is_another_study(file: Path) -> None:
     assert before.loc["extremes", "distance"].tolist() != after.loc["extremes", "distance"].tolist()
 
 
+@pytest.mark.slow
 def test_the_command_line_knows_it_too(file: Path) -> None:
     out = file.parent / "out"
     command = [sys.executable, "-m", "evenhand", "study", str(file), "--out", str(out), "--jobs", "2"]
@@ -344,6 +345,7 @@ class TestModels:
         (tmp_path / "study.toml").write_text(STUDY_OF_MODELS)
         return tmp_path / "study.toml"
 
+    @pytest.mark.slow
     def test_one_file_adds_models_on_any_number_of_workers(self, file: Path) -> None:
         study = read_study(file)
         alone = run_study(study, file.parent / "alone", version="x", jobs=1)

@@ -112,6 +112,7 @@ def shared_slope(seed: int) -> np.ndarray:
     return np.log(np.random.default_rng([seed, 1]).uniform(0.05, 0.9, 9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("curved", ["", "ellipsoid", "density"])
 @settings(SLOW, max_examples=12)
 @given(seed=seeds)
@@ -173,6 +174,7 @@ def everywhere() -> dict[str, tuple[Problem, np.ndarray]]:
 NUMBERS = ["boxes", "rows, l1", "rows, matrix", "ellipsoids", "one ellipsoid"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NUMBERS, "levels", "levels ellipsoid", "levels density"])
 def test_nobody_is_fooled(name: str) -> None:
     problem, X = everywhere()[name]

@@ -77,6 +77,7 @@ def farthest(explainer: Explainer, row: pd.DataFrame, radius: float, target: Any
     return max(moved, default=np.nan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["linear", "tree"])
 @pytest.mark.parametrize("on_flip", ["swap", "keep", "skip"])
 @pytest.mark.parametrize("radius", [0.3, 0.75, 1.4])
@@ -92,6 +93,7 @@ def test_nobody_is_worse_among_everybody(kind: str, on_flip: Any, radius: float)
         assert found.table["distance"][i] == pytest.approx(true, nan_ok=True), i
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.integers(0, 40), st.integers(0, 41), st.sampled_from([0.2, 0.4, 0.7, 1.0, 2.5]), st.booleans())
 def test_everything_reported_is_true(seed: int, who: int, radius: float, tree: bool) -> None:
@@ -143,6 +145,7 @@ def at_random(schema: Schema, row: pd.DataFrame, radius: float, count: int, rng:
     return pd.DataFrame(rows).astype(row.dtypes.to_dict())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["logistic", "tree"])
 def test_chance_finds_nothing_worse(kind: str, monkeypatch) -> None:
     """With as many questions chance moves none of these people further, but for rounding, and all of them less."""
@@ -235,6 +238,7 @@ def gaps() -> tuple[Any, pd.DataFrame]:
     return HistGradientBoostingClassifier(max_iter=10, categorical_features="from_dtype").fit(X, y), X
 
 
+@pytest.mark.slow
 def test_what_is_missing_stays_missing() -> None:
     model, X = gaps()
     explainer = Penalized().fit(model, X)

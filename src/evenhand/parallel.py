@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -12,6 +13,8 @@ import joblib
 
 CHUNK = 16384
 CACHED = 4 * 2**20  # bytes of a chunk's table: a few copies of it stay near the processor
+TRIAL = 256  # rows that are worked on by one thread first, to know how long the others will take
+WORTH = 0.02  # seconds that are left: below, threads gain nothing
 Progress = Callable[[int, int], object]
 T = TypeVar("T")
 
@@ -28,9 +31,16 @@ def in_chunks(
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
     threads = count_jobs(n_jobs)
-    if threads > 1:  # enough chunks for every thread to have work until the end
-        chunk_size = min(chunk_size, max(256, -(-n // (4 * threads))))
-    chunks = [slice(start, min(start + chunk_size, n)) for start in range(0, n, chunk_size)]
+    done, began = 0, time.perf_counter()
+    if threads > 1 and n >= 8 * TRIAL:  # how long does it take? Threads cost more than a few people
+        done = min(TRIAL, chunk_size)
+        yield from _reported([slice(0, done)], map(work, [slice(0, done)]), n, progress)
+    left = n - done
+    if done and (time.perf_counter() - began) * left > WORTH * done:
+        chunk_size = min(chunk_size, max(TRIAL, -(-left // (4 * threads))))  # work for every thread until the end
+    else:
+        threads = 1
+    chunks = [slice(start, min(start + chunk_size, n)) for start in range(done, n, chunk_size)]
     if threads == 1:
         yield from _reported(chunks, map(work, chunks), n, progress)
     else:

@@ -1,7 +1,9 @@
-"""The command line: evenhand audit, init, reproduce and study."""
+"""The command line: evenhand audit, init, reproduce, study and warmup."""
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from typing import Annotated
 
@@ -11,6 +13,7 @@ import evenhand
 from evenhand.cli.audit import audit, init
 from evenhand.cli.reproduce import reproduce
 from evenhand.cli.study import study, write_results
+from evenhand.cli.warmup import warmup
 
 __all__ = ["app", "main", "write_results"]
 
@@ -32,10 +35,13 @@ def _main(
     """Measure whether people who are almost alike get almost the same explanation."""
 
 
-for command in (audit, init, study, reproduce):
+for command in (audit, init, study, reproduce, warmup):
     app.command()(command)
 
 
 def main() -> None:
     """Run the command line."""
+    os.environ["EVENHAND_SPEAKER"] = str(os.getpid())  # of several processes that compile, only this one says so
+    if not sys.stderr.isatty():
+        logging.getLogger("evenhand").setLevel(logging.ERROR)
     sys.exit(app())

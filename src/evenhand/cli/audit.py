@@ -1,4 +1,4 @@
-"""``evenhand audit`` and ``evenhand init``."""
+"""``evenhand audit`` and ``evenhand init``; what they need is imported when they run, not for a help text."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.auditing import Audit, AuditError
-from evenhand.auditing.audit_file import read_audit
-from evenhand.auditing.commands import audit_demo, audit_files, write_first_file
-from evenhand.auditing.result import MARKS
 from evenhand.cli.options import INCOMPLETE, Cluster, Jobs, Seed, Trust, refusing, workers_of
 from evenhand.cli.progress import say, stages
-from evenhand.parallel import WorkersError
+
+if TYPE_CHECKING:
+    from evenhand.auditing import Audit
 
 
 def audit(
@@ -38,6 +36,10 @@ def audit(
 
     Exit code: 0 passed, 1 a gate failed, 2 wrong usage or configuration, 3 undecided.
     """
+    from evenhand.auditing import AuditError
+    from evenhand.auditing.audit_file import read_audit
+    from evenhand.auditing.commands import audit_demo, audit_files
+
     console = Console(stderr=True)
     began = time.perf_counter()
     changes = ({"redact": True} if redact else {}) | ({} if seed is None else {"seed": seed})
@@ -81,6 +83,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Write a commented audit file for a model and a table."""
+    from evenhand.auditing import AuditError
+    from evenhand.auditing.commands import write_first_file
+
     console = Console(stderr=True)
     with refusing("init", console, AuditError):
         loaded = write_first_file(model, data, out, trust_pickle=trust_pickle, force=force)
@@ -92,6 +97,9 @@ def init(
 @contextmanager
 def _completing(console: Console) -> Iterator[None]:
     """What nobody expected ends with its traceback and exit code 3: 1 would say that a gate failed."""
+    from evenhand.auditing import AuditError
+    from evenhand.parallel import WorkersError
+
     try:
         yield
     except (AuditError, WorkersError, typer.Exit):
@@ -103,6 +111,8 @@ def _completing(console: Console) -> Iterator[None]:
 
 
 def _show_gates(result: Audit, console: Console) -> None:
+    from evenhand.auditing.result import MARKS
+
     verdict = result.content["verdict"]
     table = Table(box=None, pad_edge=False)
     for name in ("", "gate", "value", "95% interval", "of"):

@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 
 from evenhand.cli.progress import say
-from evenhand.parallel import WorkersError
 
 WRONG_USE, INCOMPLETE = 2, 3
 
@@ -27,6 +26,8 @@ Cluster = Annotated[str | None, typer.Option("--cluster", help="Address of a Das
 @contextmanager
 def refusing(command: str, console: Console, error: type[ValueError]) -> Iterator[None]:
     """Wrong use and wrong files end with a sentence and exit code 2."""
+    from evenhand.parallel import WorkersError
+
     try:
         yield
     except (error, WorkersError) as refusal:

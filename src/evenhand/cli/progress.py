@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from evenhand.study import Done
+if TYPE_CHECKING:
+    from evenhand.study import Done
 
 COLUMNS = (
     TextColumn("{task.description}"),

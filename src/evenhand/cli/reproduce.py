@@ -1,4 +1,4 @@
-"""``evenhand reproduce``."""
+"""``evenhand reproduce``; what it needs is imported when it runs, not for a help text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from rich.console import Console
 from evenhand.cli.options import Cluster, Jobs, Only, Out, Seed, refusing
 from evenhand.cli.progress import say
 from evenhand.cli.study import run_with_progress
-from evenhand.reproduce.paper import EXPERIMENTS, cells_of, paper_study
-from evenhand.reproduce.paper import reproduce as write_paper
-from evenhand.study import StudyError
 
 
 def reproduce(
@@ -25,6 +22,10 @@ def reproduce(
 
     Parts for --only: table1, curse, masking, sensitivity, theorems.
     """
+    from evenhand.reproduce.paper import EXPERIMENTS, cells_of, paper_study
+    from evenhand.reproduce.paper import reproduce as write_paper
+    from evenhand.study import StudyError
+
     console = Console(stderr=True)
     with refusing("reproduce", console, StudyError):
         for name in only or []:

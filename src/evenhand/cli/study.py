@@ -1,11 +1,11 @@
-"""``evenhand study``."""
+"""``evenhand study``; what it needs is imported when it runs, not for a help text."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -14,8 +14,9 @@ from rich.progress import Progress
 import evenhand
 from evenhand.cli.options import Cluster, Jobs, Only, Out, Seed, refusing, workers_of
 from evenhand.cli.progress import COLUMNS, Watch, say
-from evenhand.study import Outcome, Study, StudyError, combined, read_study, run_study
-from evenhand.study.summaries import medians
+
+if TYPE_CHECKING:
+    from evenhand.study import Outcome, Study
 
 
 def study(
@@ -27,6 +28,8 @@ def study(
     cluster: Cluster = None,
 ) -> None:
     """Run a grid of data sets, models, methods and perturbations; finished cells are never run again."""
+    from evenhand.study import StudyError, read_study
+
     console = Console(stderr=True)
     with refusing("study", console, StudyError):
         wanted = read_study(file)
@@ -44,6 +47,8 @@ def run_with_progress(
     study: Study, out: Path, only: list[str], jobs: int | None, seed: int | None, cluster: str | None, console: Console
 ) -> Outcome:
     """Run a study with a bar; `only` and `seed` are as on the command line."""
+    from evenhand.study import StudyError, run_study
+
     known = list(dict.fromkeys(spec.name for spec in study.experiments))
     for name in only:
         if name not in known:
@@ -72,6 +77,9 @@ def run_with_progress(
 
 def write_results(outcome: Outcome, out: Path) -> list[Path]:
     """The draws as Parquet, medians with intervals as CSV, and how it was run as JSON."""
+    from evenhand.study import combined
+    from evenhand.study.summaries import medians
+
     out.mkdir(parents=True, exist_ok=True)
     table = combined(outcome.tables)
     table.to_parquet(out / "draws.parquet", index=False)

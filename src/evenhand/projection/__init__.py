@@ -7,6 +7,7 @@ from evenhand.projection.norms import engine as _norms  # noqa: F401 - to regist
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection
 from evenhand.projection.solver import Projector, register_solver, solver
-from evenhand.projection.tables import compile_kernels, project
+from evenhand.projection.tables import project
+from evenhand.projection.warmup import compile_kernels
 
 __all__ = ["Problem", "Projection", "Projector", "compile_kernels", "project", "register_solver", "solver"]

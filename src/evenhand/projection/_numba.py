@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
+from evenhand.projection._cache import KernelCache
 from evenhand.projection._parts import EntryCompiler, PartCompiler
 from evenhand.types import FloatArray
 
@@ -75,7 +73,9 @@ def entry(function: F) -> F:
 
     No two of its arrays may share memory, unless nothing is written into either, and it may not allocate.
     """
-    return cast("F", _njit(cache=True, **_ENTRY)(function))
+    compiled = _njit(**_ENTRY)(function)
+    compiled._cache = KernelCache(function)
+    return cast("F", compiled)
 
 
 @kernel
@@ -83,45 +83,3 @@ def copy(source: FloatArray, into: FloatArray) -> None:
     """Copy as many numbers as `into` has room for."""
     for i in range(len(into)):
         into[i] = source[i]
-
-
-def _forget_stale_kernels(package: Path) -> None:
-    """Drop compiled entry points that were made from other sources.
-
-    numba looks only at the file of the function that it loads; an entry point that was compiled together with an older
-    version of another file's kernel would stay in use.  What counts is the content of all files that it is made of.
-    """
-    sources = {path.relative_to(package).with_suffix("").as_posix(): path.read_text() for path in package.rglob("*.py")}
-    for name, source in sources.items():
-        if "\n@entry\n" in source:
-            _forget(package / name, "".join(sources[part] for part in _made_of(name, sources)))
-
-
-def _made_of(name: str, sources: dict[str, str]) -> list[str]:
-    """The files of the package that a file imports, directly or not, itself included."""
-    found, pending = {name}, [name]
-    while pending:
-        for module in re.findall(r"^from evenhand\.projection\.([\w.]+) import", sources[pending.pop()], re.MULTILINE):
-            part = module.replace(".", "/")
-            if part in sources and part not in found:
-                found.add(part)
-                pending.append(part)
-    return sorted(found)
-
-
-def _forget(module: Path, source: str) -> None:
-    digest = hashlib.sha256(source.encode()).hexdigest()
-    cache = module.parent / "__pycache__"
-    stamp = cache / f"{module.name}.sha256"
-    try:
-        if stamp.exists() and stamp.read_text() == digest:
-            return
-        cache.mkdir(exist_ok=True)
-        for compiled in cache.glob(f"{module.name}.*.nb[ic]"):
-            compiled.unlink(missing_ok=True)
-        stamp.write_text(digest)
-    except OSError:  # not writable: then numba keeps its cache elsewhere, and per installed version
-        return
-
-
-_forget_stale_kernels(Path(__file__).parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class Room:
     def __call__(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
         """An array of zeros."""
         kind = np.dtype(dtype)
-        size = kind.itemsize * int(np.prod(shape))
+        size = kind.itemsize * (shape if isinstance(shape, int) else prod(shape))
         start = self._used + APART
         start += -start % ALIGNED
         if start + size > len(self._block):

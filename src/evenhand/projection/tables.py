@@ -10,7 +10,7 @@ from evenhand.parallel import CHUNK, Progress, in_chunks
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection
 from evenhand.projection.solver import solver
-from evenhand.sets import ConvexSet, Region
+from evenhand.sets import Region
 from evenhand.status import statuses
 from evenhand.table.people import as_table
 
@@ -48,7 +48,7 @@ def project(
     Examples
     --------
     >>> from evenhand.projection import project
-    >>> from evenhand.sets import ConvexSet, Region
+    >>> from evenhand.sets import Region
     >>> corner = Region([ConvexSet(2, lower=[1.0, 2.0])])
     >>> project([[0.0, 0.0], [3.0, 3.0]], corner).cost
     array([3., 0.])
@@ -62,11 +62,3 @@ def project(
         points[rows], cost_of[rows], bound[rows] = part.points, part.cost, part.bound
         piece[rows], status[rows] = part.piece, part.status
     return Projection(points, cost_of, bound, piece, status)
-
-
-def compile_kernels() -> None:
-    """Have every kernel compiled, or loaded from disk, before it is needed."""
-    box = ConvexSet(2, lower=np.zeros(2))
-    halfspace = ConvexSet(2, G=np.ones((1, 2)), h=np.zeros(1))
-    for piece in (box, halfspace):
-        project(np.ones((1, 2)), Region((piece,)))

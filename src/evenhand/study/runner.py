@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from evenhand.density import ClassDensities
 from evenhand.parallel import backend
 from evenhand.projection import compile_kernels
+from evenhand.projection.warmup import KERNELS
 from evenhand.study import checkpoints
 from evenhand.study.cells import Cell, Densities, expand, fit_density, run
 from evenhand.study.data import check_data, load
@@ -186,12 +187,14 @@ def _parallel(
     cluster: str | None,
 ) -> Iterator[Done]:
     with backend(jobs, cluster):
-        # Densities need no kernels: while one worker compiles these, the others fit those.
+        # Densities need no kernels: while some workers compile these, the others fit those.
         # Of the cells that share a density the first will do, so it is the last to be entered here.
         needed = {cell.density: cell for group in tasks for cell in reversed(group) if cell.density is not None}
-        first = [joblib.delayed(compile_kernels)()]
+        kernels = sorted({name for group in tasks for cell in group for name in _kernels(cell)})
+        first = [joblib.delayed(compile_kernels)([name]) for name in kernels]
         first += [joblib.delayed(_density)(cell, around) for cell in needed.values()]
-        densities: Densities = dict(zip(needed, joblib.Parallel(batch_size=1)(first)[1:], strict=True))
+        fitted = joblib.Parallel(batch_size=1)(first)[len(kernels) :]
+        densities: Densities = dict(zip(needed, fitted, strict=True))
         # A task is a group of cells, whose data and models its worker then has at hand.
         calls = (
             joblib.delayed(_work)(
@@ -205,6 +208,12 @@ def _parallel(
         )
         for dones in joblib.Parallel(return_as="generator_unordered", batch_size=1)(calls):
             yield from dones
+
+
+def _kernels(cell: Cell) -> list[str]:
+    """What its projections are likely to need; whatever else it needs is compiled when it does."""
+    names = [f"numbers: {cell.cost}", f"numbers: {cell.cost}, curved"][: 2 if cell.method.needs_density else 1]
+    return [name for name in ("numbers: boxes", *names) if name in KERNELS]
 
 
 def _density(cell: Cell, around: _Surroundings) -> ClassDensities:
