@@ -38,7 +38,7 @@ test: .venv/.installed-dev
 
 # Whole audits and studies, faults, pages in a browser, simulations, and what is compiled from nothing.
 test-slow: .venv/.installed-dev
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n 2 -m slow
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n 2 --dist loadgroup -m slow
 
 test-all: test test-slow portable
 
