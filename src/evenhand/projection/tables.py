@@ -48,7 +48,7 @@ def project(
     Examples
     --------
     >>> from evenhand.projection import project
-    >>> from evenhand.sets import Region
+    >>> from evenhand.sets import ConvexSet, Region
     >>> corner = Region([ConvexSet(2, lower=[1.0, 2.0])])
     >>> project([[0.0, 0.0], [3.0, 3.0]], corner).cost
     array([3., 0.])
