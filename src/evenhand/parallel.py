@@ -14,7 +14,8 @@ import joblib
 CHUNK = 16384
 CACHED = 4 * 2**20  # bytes of a chunk's table: a few copies of it stay near the processor
 TRIAL = 256  # rows that are worked on by one thread first, to know how long the others will take
-WORTH = 0.02  # seconds that are left: below, threads gain nothing
+WORTH = 0.05  # seconds of work that are left: below, threads gain nothing
+LEAST = 0.01  # seconds of work in a chunk: below, what a chunk takes to begin with counts
 Progress = Callable[[int, int], object]
 T = TypeVar("T")
 
@@ -36,8 +37,10 @@ def in_chunks(
         done = min(TRIAL, chunk_size)
         yield from _reported([slice(0, done)], map(work, [slice(0, done)]), n, progress)
     left = n - done
-    if done and (time.perf_counter() - began) * left > WORTH * done:
-        chunk_size = min(chunk_size, max(TRIAL, -(-left // (4 * threads))))  # work for every thread until the end
+    pace = (time.perf_counter() - began) / done if done else 0.0  # seconds for a row
+    if pace * left > WORTH:
+        even = -(-left // (4 * threads))  # work for every thread until the end
+        chunk_size = min(chunk_size, max(even, int(LEAST / pace)), -(-left // threads))
     else:
         threads = 1
     chunks = [slice(start, min(start + chunk_size, n)) for start in range(done, n, chunk_size)]
