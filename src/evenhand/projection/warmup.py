@@ -25,17 +25,18 @@ def _numbers(piece: ConvexSet, cost: str) -> None:
     solver(Problem.of_numbers(Region((piece,)), as_cost(cost))).project(np.full((1, 2), 2.0))
 
 
-def _levels() -> tuple[Projector, Projector]:
-    """Onto a box, and onto a row and a density, over a number and a category of two levels."""
+def _levels() -> tuple[Projector, Projector, Projector]:
+    """Onto a box, a row, and a density, over a number and a category of two levels."""
     schema = Schema({"a": Column("numeric"), "b": Column("categorical", levels=["x", "y"])})
     start, known = np.array([0, 2]), np.ones(2, dtype=bool)
     layout = Layout(np.array([0]), np.array([1]), start, known)
     limits, cost = Actionable().over(schema), Gower(schema)
     dense = Paraboloid(np.array([[1.0, 0.0, 0.0]]), np.zeros(1), 2.0, np.array([0.0, -0.5, -0.5]))
     box = ConvexSet(3, lower=np.array([0.0, -np.inf, -np.inf]))
-    row = ConvexSet(3, G=np.ones((1, 3)), h=np.ones(1), ellipsoids=(dense,))
-    first, second = (solver(Problem(Region((piece,)), cost, limits, layout)) for piece in (box, row))
-    return first, second
+    row = ConvexSet(3, G=np.ones((1, 3)), h=np.ones(1))
+    curved = ConvexSet(3, ellipsoids=(dense,))
+    first, second, third = (solver(Problem(Region((piece,)), cost, limits, layout)) for piece in (box, row, curved))
+    return first, second, third
 
 
 def _boxes_of_levels() -> None:
@@ -46,11 +47,16 @@ def _search_over_levels() -> None:
     _levels()[1].project(np.array([[3.0, 0.0]]))
 
 
+def _search_dense_levels() -> None:
+    _levels()[2].project(np.array([[3.0, 0.0]]))
+
+
 def _inside_levels() -> None:
     _levels()[0].within(np.array([[-1.0, 0.0]]), 1e-5)
 
 
 KERNELS: dict[str, Callable[[], None]] = {
+    "levels: search, curved": _search_dense_levels,
     "levels: search": _search_over_levels,
     "numbers: l1, curved": lambda: _numbers(_CURVED, "l1"),
     "numbers: l2, curved": lambda: _numbers(_CURVED, "l2"),

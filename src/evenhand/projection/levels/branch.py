@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.projection._numba import part
-from evenhand.projection.levels.arrays import Change, Columns, Stack
+from evenhand.projection.levels.arrays import Change, Columns, Density, Stack
 from evenhand.projection.levels.change import write_change
-from evenhand.projection.levels.closed import TIE, ceiling, comes_first
+from evenhand.projection.levels.closed import TIE, ceiling, comes_first, nearest_whole
 from evenhand.projection.levels.tableau import (
     SOLVED,
     STUCK,
@@ -41,27 +41,27 @@ PROVEN, LIMIT, TROUBLE = 0, 1, 2
 
 @part
 def _meet(
-    c: Change, n: int, base: int, quadratic: bool, room: float, cut: float, early: int, s: Stack, depth: int
+    c: Change, n: int, base: int, d: Density | None, room: float, cut: float, early: int, s: Stack, depth: int
 ) -> tuple[int, float]:
     """Solve the relaxation of a node: how it ended, and the objective; the columns' values go into ``s.t``.
 
     After `early` rounds of tangents a point that is not whole yet is good enough to branch on.
     """
     objective, face = s.objective[depth], np.inf
-    limit = cut + 1e-6 * (1.0 + cut) if quadratic else cut
+    limit = cut + 1e-6 * (1.0 + cut) if d is not None else cut
     for turn in range(ROUNDS + 1):
         ended, objective = relax(s, depth, objective, limit)
         s.objective[depth] = objective
         if ended != SOLVED:
             return ended, objective
-        if objective - (shift_of(s, depth, n) if quadratic else 0.0) > cut:
+        if objective - (shift_of(s, depth, n) if d is not None else 0.0) > cut:
             return WORSE, objective
         if face <= objective + MET * (1.0 + objective):
             for j in range(n):
                 s.t[j] = s.face[j]
             return SOLVED, objective
         read_point(s, depth, n)
-        if not quadratic:
+        if d is None:
             return SOLVED, objective
         excess, left = excess_of(c, n, room, s)
         if excess <= 0.5 * DENSE:
@@ -87,18 +87,20 @@ def _bar_way_back(c: Change, n: int, s: Stack, depth: int, v: int) -> None:
 
 
 @part
-def _settle(to: Change, n: int, m: int, categories: int, quadratic: bool, room: float, t: FloatArray, r: Stack) -> bool:
+def _settle(
+    to: Change, n: int, m: int, categories: int, d: Density | None, room: float, t: FloatArray, r: Stack
+) -> bool:
     """The numbers that go with levels and steps, solved for anew; False if that fails.
 
     A search arrives at the same levels and steps along different paths, which a cutoff, for example, makes shorter, and
     every path rounds in its own way.  From here on only what was found counts: the columns that are whole keep their
     values in `t`, all others start from the root.  The answer is in ``r.t``.
     """
-    base = start_tableau(to, n, m, categories, quadratic, room, r)
+    base = start_tableau(to, n, m, categories, d, room, r)
     objective = r.objective[0]
     for j in range(n):  # in the root every column is nonbasic, in its own place
         if to.whole[j]:
-            value = np.round(t[j])
+            value = nearest_whole(t[j])
             step = value - r.value[0, j]
             r.lower[0, j] = r.upper[0, j] = r.value[0, j] = value
             if step != 0.0:
@@ -106,20 +108,20 @@ def _settle(to: Change, n: int, m: int, categories: int, quadratic: bool, room: 
                 for i in range(r.n_rows[0]):
                     r.basic[0, i] -= r.T[0, i, j] * step
     r.objective[0] = objective
-    ended, _ = _meet(to, n, base, quadratic, room, np.inf, ROUNDS, r, 0)
+    ended, _ = _meet(to, n, base, d, room, np.inf, ROUNDS, r, 0)
     return ended == SOLVED
 
 
 @part
 def _write_settled(
-    c: Columns, to: Change, n: int, m: int, quadratic: bool, room: float, t: FloatArray, first: bool, r: Stack,
+    c: Columns, to: Change, n: int, m: int, d: Density | None, room: float, t: FloatArray, first: bool, r: Stack,
     x: FloatArray, level: IntArray, to_x: FloatArray, to_level: IntArray,
 ) -> None:  # fmt: skip
     """The person after a change, the same to the last bit for the same levels and steps.
 
     What the first node finds is that already: only one path leads there.
     """
-    if not first and _settle(to, n, m, len(level), quadratic, room, t, r):
+    if not first and _settle(to, n, m, len(level), d, room, t, r):
         write_change(c, to, n, r.t, x, level, to_x, to_level)
     else:
         write_change(c, to, n, t, x, level, to_x, to_level)
@@ -127,22 +129,22 @@ def _write_settled(
 
 @part
 def search_piece(
-    c: Columns, x: FloatArray, level: IntArray, to: Change, n: int, m: int, quadratic: bool, room: float, s: Stack,
+    c: Columns, x: FloatArray, level: IntArray, to: Change, n: int, m: int, d: Density | None, room: float, s: Stack,
     r: Stack, kept: FloatArray, limit: float, nodes_left: int, best_x: FloatArray, best_level: IntArray,
     new_x: FloatArray, new_level: IntArray, tally: IntArray,
 ) -> tuple[float, float, int]:  # fmt: skip
     """Branch and bound over one piece; returns the best cost so far, a lower bound on this piece, and how it ended."""
-    base = start_tableau(to, n, m, len(level), quadratic, room, s)
+    base = start_tableau(to, n, m, len(level), d, room, s)
     depth, best, bound, outcome, ties = 0, limit, np.inf, PROVEN, 0
     pending, at_once = False, False  # whether the best change is in `kept`, not yet written; and if by the first node
     while depth >= 0:
         if tally[0] >= nodes_left:
             outcome = LIMIT
             break
-        cut = ceiling(best, quadratic)
+        cut = ceiling(best, d is not None)
         tally[0] += 1
-        ended, objective = _meet(to, n, base, quadratic, room, cut, EARLY, s, depth)
-        shift = shift_of(s, depth, n) if quadratic else 0.0
+        ended, objective = _meet(to, n, base, d, room, cut, EARLY, s, depth)
+        shift = shift_of(s, depth, n) if d is not None else 0.0
         if ended != SOLVED:
             if ended == STUCK:
                 outcome = TROUBLE
@@ -156,9 +158,9 @@ def search_piece(
             first = tally[0] == 1 and fractional(to, n, s, 1e-12) < 0
             if tie and tally[1] == 1:
                 if pending:
-                    _write_settled(c, to, n, m, quadratic, room, kept, at_once, r, x, level, best_x, best_level)
+                    _write_settled(c, to, n, m, d, room, kept, at_once, r, x, level, best_x, best_level)
                     pending = False
-                _write_settled(c, to, n, m, quadratic, room, s.t, first, r, x, level, new_x, new_level)
+                _write_settled(c, to, n, m, d, room, s.t, first, r, x, level, new_x, new_level)
                 best = min(objective, best)
                 if comes_first(c, x, level, new_x, new_level, best_x, best_level):
                     for j in range(len(x)):
@@ -170,9 +172,9 @@ def search_piece(
                 for j in range(n):
                     kept[j] = s.t[j]
                 tally[1] = 1
-            cut = ceiling(best, quadratic)
+            cut = ceiling(best, d is not None)
             # An equally cheap answer may hide behind a column that moves for nothing.
-            room_above = ties < TIES and depth + 1 < len(s.objective) and not quadratic
+            room_above = ties < TIES and depth + 1 < len(s.objective) and d is None
             if room_above and branch_on_tie(to, n, s, depth, objective, cut):
                 ties += 1
                 depth += 1
@@ -185,7 +187,7 @@ def search_piece(
             bound = min(bound, objective - shift)
             depth -= 1
             continue
-        if quadratic and s.n_rows[depth] > base + 12:
+        if d is not None and s.n_rows[depth] > base + 12:
             drop_loose_tangents(s, depth, n + base)
         value = s.t[v]
         copy_node(s, depth, n)
@@ -203,5 +205,5 @@ def search_piece(
         for open_node in range(depth + 1):
             bound = min(bound, s.objective[open_node])
     if pending:
-        _write_settled(c, to, n, m, quadratic, room, kept, at_once, r, x, level, best_x, best_level)
+        _write_settled(c, to, n, m, d, room, kept, at_once, r, x, level, best_x, best_level)
     return best, bound, outcome

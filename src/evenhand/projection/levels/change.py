@@ -6,15 +6,13 @@ import numpy as np
 
 from evenhand.projection._numba import part
 from evenhand.projection.levels.arrays import Change, Columns, Density, Pieces
-from evenhand.projection.levels.closed import level_price, may_stay, missing_in_row
+from evenhand.projection.levels.closed import level_price, may_stay, missing_in_row, nearest_whole
 from evenhand.projection.levels.tangents import DENSE
 from evenhand.types import FloatArray, IntArray
 
 
 @part
-def number_columns(
-    c: Columns, p: Pieces, k: int, v: int, x: FloatArray, d: Density, e: int, quadratic: bool, to: Change
-) -> int:
+def number_columns(c: Columns, p: Pieces, k: int, v: int, x: FloatArray, d: Density | None, e: int, to: Change) -> int:
     """Columns of the numbers; -1 if a number cannot get where it must."""
     n, rows, rules = 0, p.rows[k + 1] - p.rows[k], len(c.tied)
     for j in range(len(x)):
@@ -40,7 +38,7 @@ def number_columns(
                 continue
             if room <= 0.0:
                 continue
-            useful = quadratic or must > 0.0
+            useful = d is not None or must > 0.0
             for i in range(rules):
                 useful = useful or c.tied[i, j] * sign > 0.0
             for i in range(p.rows[k], p.rows[k + 1]):
@@ -53,7 +51,7 @@ def number_columns(
                 to.A[i, n] = p.A[p.rows[k] + i, j] * scale * sign
             for i in range(rules):
                 to.A[rows + i, n] = c.tied[i, j] * scale * sign
-            if quadratic:
+            if d is not None:
                 for i in range(len(to.g)):
                     to.R[i, n] = d.R[e, i, j] * scale * sign
             n += 1
@@ -65,8 +63,7 @@ def _worse_level(
     c: Columns,
     p: Pieces,
     k: int,
-    d: Density,
-    quadratic: bool,
+    d: Density | None,
     own: FloatArray,
     first: int,
     count: int,
@@ -92,7 +89,7 @@ def _worse_level(
         for i in range(len(c.tied)):
             if c.tied_levels[i, first + other] < c.tied_levels[i, first + to]:
                 as_good = False
-        if as_good and quadratic:
+        if d is not None:
             if d.frequency[first + other] < d.frequency[first + to]:
                 as_good = False
             better = better or d.frequency[first + other] > d.frequency[first + to]
@@ -108,8 +105,7 @@ def level_columns(
     k: int,
     v: int,
     level: IntArray,
-    d: Density,
-    quadratic: bool,
+    d: Density | None,
     own: FloatArray,
     to: Change,
     n: int,
@@ -127,11 +123,11 @@ def level_columns(
                 price = level_price(c, own, first, present, other)
                 if not price < np.inf:
                     continue
-                if _worse_level(c, p, k, d, quadratic, own, first, count, present, other):
+                if _worse_level(c, p, k, d, own, first, count, present, other):
                     continue
                 to.cost[n], to.whole[n], to.lower[n], to.upper[n] = price, True, 0.0, 1.0
                 to.block[n], to.of[n], to.kind[n] = b, b, 2 + other
-                to.a[n] = d.frequency[first + other] - d.frequency[first + present] if quadratic else 0.0
+                to.a[n] = d.frequency[first + other] - d.frequency[first + present] if d is not None else 0.0
                 for i in range(rows):
                     to.A[i, n] = p.E[p.rows[k] + i, first + other] - p.E[p.rows[k] + i, first + present]
                 for i in range(rules):
@@ -151,9 +147,8 @@ def right_sides(
     k: int,
     x: FloatArray,
     level: IntArray,
-    d: Density,
+    d: Density | None,
     e: int,
-    quadratic: bool,
     guard: float,
     to: Change,
     n: int,
@@ -171,7 +166,7 @@ def right_sides(
             missing /= largest
         to.h[i] = missing
     room = 0.0
-    if quadratic:
+    if d is not None:
         room = d.room[e] - DENSE
         for b in range(len(level)):
             room += d.frequency[c.start[b] + level[b]]
@@ -199,5 +194,5 @@ def write_change(
         elif t[j] != 0.0:
             v = to.of[j]
             scale = c.step[v] if c.step[v] > 0.0 else 1.0 / c.weight[v]
-            amount = np.round(t[j]) if to.whole[j] else t[j]
+            amount = nearest_whole(t[j]) if to.whole[j] else t[j]
             to_x[v] += amount * scale if to.kind[j] == 0 else -amount * scale

@@ -108,8 +108,9 @@ class LevelProjector(Projector):
                 make_box_memory(self.columns, pieces),
             )
         else:
+            curved = density if len(density.room) else None
             search_mixed(
-                self.columns, pieces, density, *people, guard, int(self.problem.max_nodes), _plain(cutoff),
+                self.columns, pieces, curved, *people, guard, int(self.problem.max_nodes), _plain(cutoff),
                 to, new, cost, bound, outcome, nodes, make_memory(self.columns, pieces, density),
             )  # fmt: skip
         return to, new, cost, bound, outcome == PROVEN, nodes

@@ -24,14 +24,14 @@ def least_of(values: FloatArray) -> int:
 
 @entry
 def search_mixed(
-    c: Columns, p: Pieces, d: Density, X: FloatArray, L: IntArray, own: FloatArray, guard: float, max_nodes: int,
+    c: Columns, p: Pieces, d: Density | None, X: FloatArray, L: IntArray, own: FloatArray, guard: float, max_nodes: int,
     cutoff: FloatArray, points: FloatArray, levels: IntArray, cost: FloatArray, bound: FloatArray, outcome: IntArray,
     nodes: IntArray, w: Memory,
 ) -> None:  # fmt: skip
     """The cheapest change of every person into one of the pieces."""
     numbers = X.shape[1]
-    variants, components, dim = len(c.held), len(d.room), d.R.shape[1]
-    quadratic = components > 0
+    variants = len(c.held)
+    components = len(d.room) if d is not None else 0
     to, apart, distance, tally = w.to, w.apart, w.distance, w.tally
     for q in range(len(X)):
         x, level, mine = X[q], L[q], own[q]
@@ -41,15 +41,15 @@ def search_mixed(
             distances(c, p, v, x, level, mine, apart)
             while True:
                 k = least_of(apart)
-                cut = ceiling(best, quadratic)
+                cut = ceiling(best, d is not None)
                 if not apart[k] < np.inf or apart[k] > cut:
                     break
                 apart[k] = np.inf
                 rows = p.rows[k + 1] - p.rows[k]
                 for e in range(max(components, 1)):
                     total = 0.0
-                    if quadratic:
-                        for i in range(dim):
+                    if d is not None:
+                        for i in range(d.R.shape[1]):
                             value = d.m[e, i]
                             for j in range(numbers):
                                 value -= d.R[e, i, j] * x[j]
@@ -61,15 +61,15 @@ def search_mixed(
                     if distance[e] == np.inf:
                         break
                     distance[e] = np.inf
-                    n = number_columns(c, p, k, v, x, d, e, quadratic, to)
+                    n = number_columns(c, p, k, v, x, d, e, to)
                     if n >= 0:
-                        n = level_columns(c, p, k, v, level, d, quadratic, mine, to, n)
+                        n = level_columns(c, p, k, v, level, d, mine, to, n)
                     if n < 0:
                         continue
-                    room = right_sides(c, p, k, x, level, d, e, quadratic, guard, to, n)
+                    room = right_sides(c, p, k, x, level, d, e, guard, to, n)
                     tally[0] = 0
                     best, here, how = search_piece(
-                        c, x, level, to, n, rows + len(c.tied), quadratic, room, w.stack, w.root, w.kept, best,
+                        c, x, level, to, n, rows + len(c.tied), d, room, w.stack, w.root, w.kept, best,
                         max_nodes - spent, points[q], levels[q], w.x, w.level, tally,
                     )  # fmt: skip
                     spent += tally[0]
@@ -78,4 +78,4 @@ def search_mixed(
         found = tally[1] == 1
         nodes[q], outcome[q] = spent, ended
         cost[q] = best if found else np.inf
-        bound[q] = min(least, min(best, ceiling(best, quadratic))) if found else least
+        bound[q] = min(least, min(best, ceiling(best, d is not None))) if found else least

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.projection._numba import part
-from evenhand.projection.levels.arrays import Change, Stack
+from evenhand.projection.levels.arrays import Change, Density, Stack
+from evenhand.projection.levels.closed import nearest_whole
 from evenhand.types import FloatArray
 
 FEASIBLE = 1e-11  # of a basic variable; columns are in units of cost, rows have entries up to one
@@ -94,7 +95,7 @@ def relax(s: Stack, depth: int, objective: float, limit: float) -> tuple[int, fl
 
 
 @part
-def start_tableau(c: Change, n: int, m: int, categories: int, quadratic: bool, room: float, s: Stack) -> int:
+def start_tableau(c: Change, n: int, m: int, categories: int, d: Density | None, room: float, s: Stack) -> int:
     """The tableau of the root, and how many rows it has."""
     T, basic, lower, upper = s.T[0], s.basic[0], s.lower[0], s.upper[0]
     objective = 0.0
@@ -123,7 +124,7 @@ def start_tableau(c: Change, n: int, m: int, categories: int, quadratic: bool, r
         if c.forced[b]:
             upper[n + row] = 0.0
         row += 1
-    if quadratic:  # a square is not negative
+    if d is not None:  # a square is not negative
         basic[row] = room
         for j in range(n):
             T[row, j] = -c.a[j]
@@ -153,7 +154,7 @@ def fractional(c: Change, n: int, s: Stack, least: float) -> int:
     found, most = -1, 0.0
     for v in range(n):
         if c.whole[v]:
-            away = abs(s.t[v] - np.round(s.t[v]))
+            away = abs(s.t[v] - nearest_whole(s.t[v]))
             if away > least and away * c.cost[v] > most:
                 found, most = v, away * c.cost[v]
     return found
