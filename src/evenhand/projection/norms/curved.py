@@ -14,7 +14,7 @@ from evenhand.projection.norms.homotopy import l1_ellipsoid
 from evenhand.projection.norms.pivot import l2_ellipsoid
 from evenhand.projection.norms.proof import bound_of, holding, judge, moving, weigh_rows
 from evenhand.projection.norms.query import ROUNDING, TIE, Query, dual_norm, most_rows, norm, query_memory
-from evenhand.projection.norms.simplex import ABANDONED, FAILED, OPTIMAL
+from evenhand.projection.norms.simplex import ABANDONED, FAILED, OPTIMAL, l1_halfspaces
 from evenhand.projection.norms.sweep import PathWork, path_work
 from evenhand.types import FloatArray
 
@@ -67,8 +67,8 @@ def curved_memory(room: Room, t: Rows, c: Curves, solver: Any) -> CurvedQuery:
 
 
 @kernel
-def load_curves(t: Rows, c: Curves, x: FloatArray, guard: float, w: CurvedQuery) -> None:
-    """Right-hand sides of the ellipsoids for the query `x`, and first bounds."""
+def load_curves(t: Rows, c: Curves, x: FloatArray, guard: float, prunes: bool, w: CurvedQuery) -> None:
+    """Right-hand sides of the ellipsoids for the query `x`, and first bounds, if they can save a solve."""
     for e in range(len(w.rho)):
         top = 0.0
         for i in range(c.start[e], c.start[e + 1]):
@@ -82,7 +82,7 @@ def load_curves(t: Rows, c: Curves, x: FloatArray, guard: float, w: CurvedQuery)
             top = max(top, magnitude)
         w.rho[e] = max(c.radius[e] * (1.0 - 100.0 * guard) - guard * top, 0.5 * c.radius[e])
         w.slop[e] = SLOP * top
-        w.bound_ell[e] = _tangent_bound(t, c, e, w)
+        w.bound_ell[e] = _tangent_bound(t, c, e, w) if prunes else 0.0
         w.solved_ell[e] = -1
 
 
@@ -156,10 +156,12 @@ def l1_curved(
     """Status and the ellipsoid's multiplier; rows that turn out to matter are added until none is missing."""
     q = w.rows
     xi, lam = q.xi, q.lam
-    first, last = c.start[e], c.start[e + 1]
     start = t.start[p] if p >= 0 else 0
     m = t.start[p + 1] - start if p >= 0 else 0
     A, h = t.A[start : start + m], q.h[start : start + m]
+    if e < 0:
+        return l1_halfspaces(A, h, q.tol[start : start + m], q.solver, xi, lam), 0.0
+    first, last = c.start[e], c.start[e + 1]
     n_rows = 0
     for i in range(m):
         if m <= ALL_ROWS or w.vertex_lam[start + i] > 0.0:
@@ -213,14 +215,22 @@ def l2_curved(t: Rows, c: Curves, piece: int, p: int, e: int, w: CurvedQuery, cu
     f = t.A.shape[1]
     start = t.start[p] if p >= 0 else 0
     m = t.start[p + 1] - start if p >= 0 else 0
-    A = c.rotated[c.rotated_start[piece] : c.rotated_start[piece] + m]
-    if m > 0 and len(c.rotated) == 0:
-        _turn_rows(t, c, start, m, e, w)
-        A = w.turned[:m]
+    A = t.A[start : start + m]
+    some = max(e, 0)
+    first, last, rho = c.start[some], c.start[some], np.inf
+    if e >= 0:
+        last, rho = c.start[e + 1], w.rho[e]
+        A = c.rotated[c.rotated_start[piece] : c.rotated_start[piece] + m]
+        if m > 0 and len(c.rotated) == 0:
+            _turn_rows(t, c, start, m, e, w)
+            A = w.turned[:m]
     status, tau, _ = l2_ellipsoid(
-        A, q.h[start : start + m], c.stretch[e], w.g[c.start[e] : c.start[e + 1]], w.rho[e], w.slop[e],
+        A, q.h[start : start + m], c.stretch[some], w.g[first:last], rho, w.slop[some],
         q.tol[start : start + m], cutoff, q.solver, q.dual, w.z, q.lam,
     )  # fmt: skip
+    if e < 0:
+        copy(w.z, q.xi)
+        return status, 0.0
     for j in range(f):
         total = 0.0
         for k in range(f):
@@ -233,11 +243,11 @@ def l2_curved(t: Rows, c: Curves, piece: int, p: int, e: int, w: CurvedQuery, cu
 def solve_curved(
     solve: Any, t: Rows, c: Curves, piece: int, p: int, e: int, w: CurvedQuery, cutoff: float
 ) -> tuple[int, float, float, bool, float]:
-    """Project onto ellipsoid e and polyhedron p (-1: none), into ``xi`` and ``lam`` of the query.
+    """Project onto ellipsoid e and polyhedron p (-1: none; one of them there is), into ``xi`` and ``lam`` of the query.
 
     Returns status, cost, proven bound, whether ties are possible, and the ellipsoid's multiplier.
     """
-    if w.rho[e] <= 0.0:
+    if e >= 0 and w.rho[e] <= 0.0:
         return FAILED, np.inf, 0.0, False, 0.0
     status, weight = solve(t, c, piece, p, e, w, cutoff)
     if status == FAILED:
@@ -249,8 +259,10 @@ def solve_curved(
     value, noise, violation, mass = 0.0, 0.0, 0.0, 0.0
     if p >= 0:
         value, noise, violation, mass = weigh_rows(t, p, q, q.xi, q.lam, reach)
-    more, its_noise, outside, its_mass = _weigh_curve(c, e, w, q.xi, weight, reach)
-    bound, noise, cancelled = bound_of(t.order, q, value + more, noise + its_noise, mass + its_mass)
+    if e >= 0:
+        more, its_noise, outside, its_mass = _weigh_curve(c, e, w, q.xi, weight, reach)
+        value, noise, violation, mass = value + more, noise + its_noise, max(violation, outside), mass + its_mass
+    bound, noise, cancelled = bound_of(t.order, q, value, noise, mass)
     if status == ABANDONED:  # on the word of a running bound, which rounding may have spoilt
         return (ABANDONED if bound > cutoff else FAILED), np.inf, bound, False, 0.0
     ties = False
@@ -259,7 +271,7 @@ def solve_curved(
         if weight > 0.0:
             held += c.start[e + 1] - c.start[e]
         ties = moving(q) > held or (weight > 0.0 and _rests(q, q.xi))
-    return judge(status, cost, bound, noise, max(violation, outside), cancelled), cost, bound, ties, weight
+    return judge(status, cost, bound, noise, violation, cancelled), cost, bound, ties, weight
 
 
 @kernel

@@ -238,8 +238,8 @@ def l2_ellipsoid(
     """Solve into `z` and `lam`; return status, tau and the best lower bound on the way.
 
     `stretch` is the diagonal of S (entry j acts on coordinate j) and `g` its centre; `g` may be
-    longer than z.  A point that is outside by no more than `slop` counts as inside.  `gradient` is scratch
-    memory.
+    longer than z, and is empty, with rho infinite, where there is no ellipsoid.  A point that is outside by no more
+    than `slop` counts as inside.  `gradient` is scratch memory.
     """
     m, f = A.shape
     shared = min(len(g), f)
@@ -265,6 +265,8 @@ def l2_ellipsoid(
             _write_multipliers(w, n, row, lam)
             return status, 0.0, bound
         _point(A, w, n, z)
+        if rho == np.inf:
+            break
         q = 0.0
         for j in range(len(g)):
             away = -g[j]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.projection._numba import copy, entry, kernel
+from evenhand.projection._numba import entry, kernel
 from evenhand.projection.norms.arrays import Rows
 from evenhand.projection.norms.pivot import l2_halfspaces
 from evenhand.projection.norms.proof import bound_of, holding, judge, moving, weigh_rows
@@ -21,11 +21,11 @@ from evenhand.projection.norms.query import (
     NOTHING,
     PRUNED,
     ROUNDING,
-    TIE,
     TIED,
     UNRESOLVED,
+    Leader,
     Query,
-    before,
+    challenged,
     load_rows,
     most_promising,
     norm,
@@ -65,34 +65,25 @@ def _search(
     load_rows(t, x, guard, q)
     for k in range(len(q.open)):
         q.open[k] = only < 0 or only == k
-    cost = np.inf
+    leader = Leader(np.inf, -1, False)
     proven = np.inf  # the least bound of what was solved
     missing = np.inf  # the least bound of what could not be solved here
-    chosen = -1
-    tied = False
     while True:
         p, least = most_promising(q.open, q.bound)
-        if p < 0 or least > worth(cost, cutoff):
+        if p < 0 or least > worth(leader.cost, cutoff):
             break
         q.open[p] = False
-        status, found, bound, ties = solve_polyhedron(solve, t, p, q)
+        status, cost, bound, ties = solve_polyhedron(solve, t, p, q)
         if status == FAILED:
             missing = min(missing, max(least, bound))
         elif status == OPTIMAL:
             proven = min(proven, bound)
-            if chosen >= 0 and abs(found - cost) <= TIE * max(found, cost):
-                tied = tied or ties
-            elif found < cost:
-                tied = ties
-            if chosen < 0 or before(t, q.xi, found, best, cost):
-                copy(q.xi, best)
-                copy(q.lam, mult)
-                cost, chosen = found, p
-    if missing < np.inf and missing <= worth(cost, cutoff):
-        return UNRESOLVED, cost, min(proven, missing), chosen
-    if chosen < 0:
-        return (NOTHING if cutoff == np.inf else PRUNED), np.inf, np.inf, chosen
-    return (TIED if tied else FOUND), cost, min(proven, cost), chosen
+            leader = challenged(t, q, leader, cost, ties, p, best, mult)
+    if missing < np.inf and missing <= worth(leader.cost, cutoff):
+        return UNRESOLVED, leader.cost, min(proven, missing), leader.piece
+    if leader.piece < 0:
+        return (NOTHING if cutoff == np.inf else PRUNED), np.inf, np.inf, -1
+    return (TIED if leader.tied else FOUND), leader.cost, min(proven, leader.cost), leader.piece
 
 
 @kernel

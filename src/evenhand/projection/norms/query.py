@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.projection._numba import kernel
+from evenhand.projection._numba import copy, kernel
 from evenhand.projection.memory import Room
 from evenhand.projection.norms.arrays import Rows
 from evenhand.types import FloatArray
@@ -143,3 +143,28 @@ def before(t: Rows, a: FloatArray, cost_a: float, b: FloatArray, cost_b: float) 
         if abs(left - right) > room:
             return left < right
     return False
+
+
+class Leader(NamedTuple):
+    """The best piece so far: its cost, which one it is (-1: none), and whether ties with it are possible."""
+
+    cost: float
+    piece: int
+    tied: bool
+
+
+@kernel
+def challenged(
+    t: Rows, q: Query, leader: Leader, cost: float, ties: bool, piece: int, best: FloatArray, mult: FloatArray
+) -> Leader:
+    """Who leads after a piece was solved, into ``q.xi`` and ``q.lam``; its point and multipliers are kept."""
+    tied = leader.tied
+    if leader.piece >= 0 and abs(cost - leader.cost) <= TIE * max(cost, leader.cost):
+        tied = tied or ties
+    elif cost < leader.cost:
+        tied = ties
+    if leader.piece >= 0 and not before(t, q.xi, cost, best, leader.cost):
+        return Leader(leader.cost, leader.piece, tied)
+    copy(q.xi, best)
+    copy(q.lam, mult)
+    return Leader(cost, piece, tied)

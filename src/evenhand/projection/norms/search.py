@@ -23,21 +23,19 @@ from evenhand.projection.norms.curved import (
     load_curves,
     solve_curved,
 )
-from evenhand.projection.norms.pivot import l2_halfspaces
-from evenhand.projection.norms.polyhedra import solve_polyhedron
 from evenhand.projection.norms.query import (
     FOUND,
     NOTHING,
     PRUNED,
-    TIE,
     TIED,
     UNRESOLVED,
-    before,
+    Leader,
+    challenged,
     load_rows,
     most_promising,
     worth,
 )
-from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL, l1_halfspaces
+from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
 _POLYHEDRON, _ELLIPSOID, _PAIR, _NOT_HERE = 0, 1, 2, 3
@@ -73,10 +71,11 @@ def _home_of(t: Rows, c: Curves, w: CurvedQuery, e: int, xi: FloatArray) -> int:
 
 
 @kernel
-def _load(t: Rows, c: Curves, x: FloatArray, guard: float, only: int, w: CurvedQuery) -> None:
+def _load(t: Rows, c: Curves, x: FloatArray, guard: float, cutoff: float, only: int, w: CurvedQuery) -> None:
     """Right-hand sides and first bounds, and which pieces are asked for."""
     load_rows(t, x, guard, w.rows)
-    load_curves(t, c, x, guard, w)
+    prunes = cutoff < np.inf or (only < 0 and len(w.bound) > 1)
+    load_curves(t, c, x, guard, prunes, w)
     for p in range(len(w.solved_poly)):
         w.solved_poly[p] = -1
     for k in range(len(w.bound)):
@@ -88,25 +87,23 @@ def _load(t: Rows, c: Curves, x: FloatArray, guard: float, only: int, w: CurvedQ
 
 @kernel
 def _search(
-    alone: Any, together: Any, t: Rows, c: Curves, x: FloatArray, guard: float, cutoff: float, only: int,
+    solve: Any, t: Rows, c: Curves, x: FloatArray, guard: float, cutoff: float, only: int,
     w: CurvedQuery, best: FloatArray, mult: FloatArray,
 ) -> tuple[int, float, float, int, float]:  # fmt: skip
     """The nearest point over all pieces (or `only` one), written to `best`.
 
-    `alone` solves polyhedra and `together` pieces with an ellipsoid.  Returns outcome, cost, proven bound, piece, and
+    `solve` is the solver of the norm.  Returns outcome, cost, proven bound, piece, and
     the ellipsoid's multiplier; the rows' multipliers go to `mult` if it has room for them.
     """
     q = w.rows
-    _load(t, c, x, guard, only, w)
-    cost = np.inf
+    _load(t, c, x, guard, cutoff, only, w)
+    leader = Leader(np.inf, -1, False)
+    its_weight = 0.0  # of the leader's ellipsoid
     proven = np.inf  # the least bound of what was solved
     missing = np.inf  # the least bound of what could not be solved here
-    chosen = -1
-    chosen_weight = 0.0
-    tied = False
     while True:
         piece, least = most_promising(q.open, w.bound)
-        limit = worth(cost, cutoff)
+        limit = worth(leader.cost, cutoff)
         if piece < 0 or least > limit:
             break
         p, e = c.polyhedron[piece], c.ellipsoid[piece]
@@ -115,12 +112,9 @@ def _search(
             q.open[piece] = False
             missing = min(missing, w.bound[piece])
             continue
-        weight = 0.0
-        if stage == _POLYHEDRON:
-            status, found, bound, ties = solve_polyhedron(alone, t, p, q)
-        else:
-            home = p if stage == _PAIR else -1
-            status, found, bound, ties, weight = solve_curved(together, t, c, piece, home, e, w, limit)
+        home = -1 if stage == _ELLIPSOID else p
+        curve = -1 if stage == _POLYHEDRON else e
+        status, cost, bound, ties, weight = solve_curved(solve, t, c, piece, home, curve, w, limit)
         if status == INFEASIBLE:
             bound = np.inf
         if stage == _POLYHEDRON:
@@ -145,30 +139,25 @@ def _search(
             missing = min(missing, w.bound[piece])
         elif status == OPTIMAL:
             proven = min(proven, bound)
-            if chosen >= 0 and abs(found - cost) <= TIE * max(found, cost):
-                tied = tied or ties
-            elif found < cost:
-                tied = ties
-            if chosen < 0 or before(t, q.xi, found, best, cost):
-                copy(q.xi, best)
-                copy(q.lam, mult)
-                cost, chosen, chosen_weight = found, piece, weight
-    if missing < np.inf and missing <= worth(cost, cutoff):
-        return UNRESOLVED, cost, min(proven, missing), chosen, chosen_weight
-    if chosen < 0:
+            leader = challenged(t, q, leader, cost, ties, piece, best, mult)
+            if leader.piece == piece:
+                its_weight = weight
+    if missing < np.inf and missing <= worth(leader.cost, cutoff):
+        return UNRESOLVED, leader.cost, min(proven, missing), leader.piece, its_weight
+    if leader.piece < 0:
         return (NOTHING if cutoff == np.inf else PRUNED), np.inf, np.inf, -1, 0.0
-    return (TIED if tied else FOUND), cost, min(proven, cost), chosen, chosen_weight
+    return (TIED if leader.tied else FOUND), leader.cost, min(proven, leader.cost), leader.piece, its_weight
 
 
 @kernel
 def _search_all(
-    alone: Any, together: Any, t: Rows, c: Curves, X: FloatArray, guard: float, cutoff: FloatArray, only: int,
+    solve: Any, t: Rows, c: Curves, X: FloatArray, guard: float, cutoff: FloatArray, only: int,
     w: CurvedQuery, xi: FloatArray, mult: FloatArray, weight: FloatArray, cost: FloatArray, bound: FloatArray,
     piece: npt.NDArray[np.int64], outcome: npt.NDArray[np.int64],
 ) -> None:  # fmt: skip
     for i in range(len(X)):
         outcome[i], cost[i], bound[i], piece[i], weight[i] = _search(
-            alone, together, t, c, X[i], guard, cutoff[i], only, w, xi[i], mult[i]
+            solve, t, c, X[i], guard, cutoff[i], only, w, xi[i], mult[i]
         )
 
 
@@ -179,9 +168,7 @@ def nearest_piece_l1(
     outcome: npt.NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Search in l1 for every row of `X`; `mult` has one row per query, of width 0 if nobody wants it."""
-    _search_all(
-        l1_halfspaces, l1_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome
-    )
+    _search_all(l1_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome)
 
 
 @entry
@@ -191,6 +178,4 @@ def nearest_piece_l2(
     outcome: npt.NDArray[np.int64],
 ) -> None:  # fmt: skip
     """The same in l2."""
-    _search_all(
-        l2_halfspaces, l2_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome
-    )
+    _search_all(l2_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome)
