@@ -22,6 +22,7 @@ class Rows(NamedTuple):
     size: FloatArray  # dual norm of each row of A
     start: npt.NDArray[np.int64]
     frame: FloatArray  # matrix S with change = S xi
+    gram: FloatArray  # products of each row with those of its polyhedron (l2 without ellipsoids; else no rows)
 
 
 class Curves(NamedTuple):

@@ -19,7 +19,7 @@ from evenhand.sets import ConvexSet, Ellipsoid, Region
 from evenhand.types import FloatArray
 
 NO_ELLIPSOID, SEVERAL = -1, -2
-ROTATED_LIMIT = 2**24  # floats kept for rows in the ellipsoids' own axes; beyond that they are made per query
+KEPT = 2**24  # floats kept of what can be made per query: products of rows, rows in the ellipsoids' own axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,9 @@ class Compiled:
     scale: FloatArray | None  # the frame's diagonal, if that is all of it
     several: dict[int, tuple[int, ...]]
 
-    def changes(self, xi: FloatArray) -> FloatArray:
-        """The change of the free columns that `xi` stands for."""
-        return by_row(xi, self.rows.frame) if self.scale is None else xi * self.scale
+    def changes(self, xi: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """The change of the free columns that `xi` stands for, written into `out` if that is possible."""
+        return by_row(xi, self.rows.frame) if self.scale is None else np.multiply(xi, self.scale, out=out)
 
     def polyhedron(self, piece: int) -> slice:
         """The rows of a piece."""
@@ -116,7 +116,16 @@ def compile_region(
         boxes = Boxes(cost.order, lower, upper, weight, directions, *limits.box)
     index = np.array([i for i, _ in alive], dtype=np.int64)
     diagonal = scale if scale.ndim == 1 else None
-    return Compiled(_stacked(cost.order, rows, frame, dim), curves, boxes, index, free, dim, diagonal, several)
+    return Compiled(
+        _stacked(cost.order, rows, frame, dim, curved=bool(ellipsoids)),
+        curves,
+        boxes,
+        index,
+        free,
+        dim,
+        diagonal,
+        several,
+    )
 
 
 def _different(pieces: list[tuple[int, ConvexSet]]) -> list[tuple[int, ConvexSet]]:
@@ -231,8 +240,11 @@ def _axes(ellipsoid: Ellipsoid, frame: FloatArray, free: npt.NDArray[np.intp]) -
     )
 
 
-def _stacked(order: int, rows: list[_Rows], frame: FloatArray, dim: int) -> Rows:
+def _stacked(order: int, rows: list[_Rows], frame: FloatArray, dim: int, *, curved: bool) -> Rows:
     A = _stack([r.A for r in rows], frame.shape[1])
+    widest = max((len(r.b) for r in rows), default=0)
+    known = order == 2 and not curved and len(A) * widest <= KEPT
+    products = [np.pad(r.A @ r.A.T, ((0, 0), (0, widest - len(r.b)))) for r in rows] if known else []
     return Rows(
         order=order,
         A=A,
@@ -243,6 +255,7 @@ def _stacked(order: int, rows: list[_Rows], frame: FloatArray, dim: int) -> Rows
         size=np.abs(A).max(axis=1, initial=0.0) if order == 1 else np.linalg.norm(A, axis=1),
         start=np.cumsum([0] + [len(r.b) for r in rows]).astype(np.int64),
         frame=np.ascontiguousarray(frame),
+        gram=_stack(products, widest),
     )
 
 
@@ -284,7 +297,7 @@ def _rotated(
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
     counts = [len(rows[p].b) if e >= 0 else 0 for p, e in zip(piece_poly, piece_ell, strict=True)]
     start = np.cumsum([0, *counts]).astype(np.int64)
-    if order == 1 or start[-1] * f > ROTATED_LIMIT:
+    if order == 1 or start[-1] * f > KEPT:
         return np.zeros((0, f)), start
     parts = [rows[p].A @ axes[e] for p, e in zip(piece_poly, piece_ell, strict=True) if e >= 0]
     return _stack(parts, f), start

@@ -160,7 +160,7 @@ def l1_curved(
     m = t.start[p + 1] - start if p >= 0 else 0
     A, h = t.A[start : start + m], q.h[start : start + m]
     if e < 0:
-        return l1_halfspaces(A, h, q.tol[start : start + m], q.solver, xi, lam), 0.0
+        return l1_halfspaces(A, A[:0], h, q.tol[start : start + m], q.solver, xi, lam), 0.0
     first, last = c.start[e], c.start[e + 1]
     n_rows = 0
     for i in range(m):

@@ -105,11 +105,11 @@ class NormProjector(Projector):
         failed = np.zeros(n, dtype=bool)
         for q in np.flatnonzero((outcome == TIED) | (outcome == UNRESOLVED)):
             failed[q], xi[q], cost[q], bound[q], piece[q] = self._repair(X[q], guard, cutoff[q])
-        change = self.compiled.changes(xi)
+        points = self.compiled.changes(xi, out=xi)
         if len(free) == self.dim:
-            points = X + change
+            points += X
         else:
-            points = X.copy()
+            change, points = points, X.copy()
             points[:, free] += change
         return _Found(points, cost, bound, piece, failed)
 

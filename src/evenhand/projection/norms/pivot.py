@@ -110,9 +110,10 @@ def _add(w: PivotWork, n: int, row: int, curvature: float, mult: float) -> None:
 
 
 @kernel
-def _active_set(A: FloatArray, w: PivotWork, tol: FloatArray) -> tuple[int, int, int]:
+def _active_set(A: FloatArray, gram: FloatArray, w: PivotWork, tol: FloatArray) -> tuple[int, int, int]:
     """Project in the metric `w.metric`, given the slacks at the unconstrained point.
 
+    `gram` are the rows' products in that metric, or nothing if they are to be computed when they are needed.
     Returns status, number of active rows, and the row that proved infeasibility (or -1).
     """
     m, f = A.shape
@@ -122,6 +123,9 @@ def _active_set(A: FloatArray, w: PivotWork, tol: FloatArray) -> tuple[int, int,
         if row < 0:
             return OPTIMAL, n, -1
         for i in range(m):
+            if len(gram):
+                w.gram[n, i] = gram[row, i]
+                continue
             total = 0.0
             for j in range(f):
                 total += A[i, j] * w.metric[j] * A[row, j]
@@ -203,7 +207,9 @@ def _slope(A: FloatArray, w: PivotWork, n: int, pulled: FloatArray, k: int) -> f
 
 
 @kernel
-def l2_halfspaces(A: FloatArray, h: FloatArray, tol: FloatArray, w: PivotWork, xi: FloatArray, lam: FloatArray) -> int:
+def l2_halfspaces(
+    A: FloatArray, gram: FloatArray, h: FloatArray, tol: FloatArray, w: PivotWork, xi: FloatArray, lam: FloatArray
+) -> int:
     """Solve without an ellipsoid, into `xi` and `lam` (the multipliers); return a status.
 
     On INFEASIBLE `lam` is a Farkas ray: A'lam = 0 up to rounding and lam.h < 0.
@@ -213,7 +219,7 @@ def l2_halfspaces(A: FloatArray, h: FloatArray, tol: FloatArray, w: PivotWork, x
         w.pull[j] = 0.0
     for i in range(A.shape[0]):
         w.slack[i] = h[i]
-    status, n, row = _active_set(A, w, tol)
+    status, n, row = _active_set(A, gram, w, tol)
     _write_multipliers(w, n, row, lam)
     if status == OPTIMAL:
         _point(A, w, n, xi)
@@ -260,7 +266,7 @@ def l2_ellipsoid(
                 for j in range(shared):
                     slack -= A[i, j] * w.metric[j] * w.pull[j]
             w.slack[i] = slack
-        status, n, row = _active_set(A, w, tol)
+        status, n, row = _active_set(A, A[:0], w, tol)
         if status != OPTIMAL:
             _write_multipliers(w, n, row, lam)
             return status, 0.0, bound

@@ -42,7 +42,8 @@ def solve_polyhedron(solve: Any, t: Rows, p: int, q: Query) -> tuple[int, float,
     Returns status, cost, proven bound, and whether ties are possible.
     """
     start, stop = t.start[p], t.start[p + 1]
-    status = solve(t.A[start:stop], q.h[start:stop], q.tol[start:stop], q.solver, q.xi, q.lam)
+    A, gram = t.A[start:stop], t.gram[start:stop]
+    status = solve(A, gram, q.h[start:stop], q.tol[start:stop], q.solver, q.xi, q.lam)
     if status == FAILED:
         return FAILED, np.inf, 0.0, False
     cost = norm(t.order, q.xi)

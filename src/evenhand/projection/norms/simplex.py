@@ -41,6 +41,7 @@ class SimplexWork(NamedTuple):
     is_basic: npt.NDArray[np.bool_]
     source: npt.NDArray[np.int64]  # row of A that each tableau row came from
     used: npt.NDArray[np.bool_]  # which rows of A are in the tableau
+    ratio: FloatArray  # how far each column's price may move
 
 
 def simplex_work(room: Room, f: int, m: int) -> SimplexWork:
@@ -55,6 +56,7 @@ def simplex_work(room: Room, f: int, m: int) -> SimplexWork:
         room(f + cap, np.bool_),
         room(cap, np.int64),
         room(max(m, 1), np.bool_),
+        room(f + cap),
     )
 
 
@@ -123,31 +125,35 @@ def _append(A: FloatArray, h: FloatArray, w: SimplexWork, k: int, row: int) -> N
 
 
 @kernel
+def _ratios(w: SimplexWork, r: int, k: int, f: int) -> None:
+    """How far each price may move until it reaches its limit, without a branch that depends on a sign."""
+    sign = w.sign[r]
+    for j in range(f):
+        rate = sign * w.tableau[r, j]
+        end = 1.0 if rate > 0.0 else -1.0
+        ratio = (end - w.price[j]) / rate
+        w.ratio[j] = np.inf if abs(rate) <= PIVOT or w.is_basic[j] else ratio
+    for j in range(f, f + k):
+        rate = sign * w.tableau[r, j]
+        w.ratio[j] = np.inf if rate >= -PIVOT or w.is_basic[j] else -w.price[j] / rate
+
+
+@kernel
 def _entering(w: SimplexWork, r: int, k: int, f: int) -> tuple[int, float]:
     """Ratio test: the column whose price reaches its limit first; -1 if none does."""
+    _ratios(w, r, k, f)
     step = np.inf
     column = -1
     size = 0.0
-    sign = w.sign[r]
     if w.basic[r] < f:
         step, column, size = 2.0, w.basic[r], 1.0  # the kink: the price crosses from one end to the other
     for j in range(f + k):
-        if w.is_basic[j]:
-            continue
-        rate = sign * w.tableau[r, j]
-        if rate > PIVOT:
-            if j >= f:
-                continue
-            ratio = (1.0 - w.price[j]) / rate
-        elif rate < -PIVOT:
-            ratio = (-1.0 - w.price[j]) / rate if j < f else -w.price[j] / rate
-        else:
-            continue
+        ratio = w.ratio[j]
         # Among equal ratios the largest pivot is the most accurate one.
-        if ratio < step - RATIO_TIE or (ratio < step + RATIO_TIE and abs(rate) > size):
+        if ratio < step - RATIO_TIE or (ratio < step + RATIO_TIE and abs(w.tableau[r, j]) > size):
             step = min(step, ratio)
             column = j
-            size = abs(rate)
+            size = abs(w.tableau[r, j])
     return column, max(step, 0.0)
 
 
@@ -192,7 +198,13 @@ def _exchange(w: SimplexWork, k: int, f: int, r: int, column: int, step: float) 
 
 @kernel
 def l1_halfspaces(
-    A: FloatArray, h: FloatArray, tol: FloatArray, w: SimplexWork, xi: FloatArray, lam: FloatArray
+    A: FloatArray,
+    gram: FloatArray,  # noqa: ARG001 - one signature
+    h: FloatArray,
+    tol: FloatArray,
+    w: SimplexWork,
+    xi: FloatArray,
+    lam: FloatArray,
 ) -> int:
     """Solve into `xi` and `lam` (the multipliers); return a status.
 
