@@ -195,7 +195,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.explaining.explainer import Explainer, unanswered
+from evenhand.explaining.answers import unanswered
+from evenhand.explaining.explainer import Explainer
 from evenhand.methods import method
 from evenhand.methods.base import settled
 from evenhand.models import view_of

@@ -22,7 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from evenhand.auditing.errors import AuditError
 from evenhand.costs import Distance
-from evenhand.explaining.explainer import Answers, Explainer, Flip
+from evenhand.explaining.answers import Answers
+from evenhand.explaining.explainer import Explainer, Flip
 from evenhand.explaining.targets import read_targets
 from evenhand.perturbations import Perturbation
 from evenhand.stability.certificate import certify

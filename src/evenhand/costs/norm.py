@@ -48,7 +48,7 @@ class L1:
     def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         """Distance between the rows of `a` and the rows of `b`."""
         change = _difference(a, b)
-        return by_row(np.abs(change), _weights(self.weights, change.shape[1]))
+        return by_row(np.abs(change, out=change), _weights(self.weights, change.shape[1]))
 
     def price(self, people: FloatArray, points: FloatArray) -> FloatArray:
         """Cost of changing people into others."""
@@ -132,7 +132,7 @@ class L2:
         """Distance between the rows of `a` and the rows of `b`."""
         change = _difference(a, b)
         if self.matrix is None:
-            return np.sqrt(by_row(change**2, _weights(self.weights, change.shape[1])))
+            return np.sqrt(by_row(np.square(change, out=change), _weights(self.weights, change.shape[1])))
         squares: FloatArray = np.einsum("ij,jk,ik->i", change, self._omega(change.shape[1]), change)
         return np.sqrt(squares)
 

@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from evenhand.costs import L1, Gower
 from evenhand.density import ClassDensities
+from evenhand.explaining.answers import Answers, blocks, unanswered
 from evenhand.explaining.blockers import Blockers
-from evenhand.explaining.explainer import Answers, Explainer, unanswered
+from evenhand.explaining.explainer import Explainer
 from evenhand.models import View
 from evenhand.projection import Problem, Projector, solver
 from evenhand.projection.solver import kind_of
-from evenhand.status import Status, statuses
+from evenhand.status import Status
 from evenhand.table.limits import Actionable, Limits
 from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray, IntArray
@@ -120,50 +121,110 @@ class ExactExplainer(Explainer):
             label[asked] = self.view.decide(X[_all_or(asked)])
         return label
 
+    def _finds_out(self, goal: IntArray) -> bool:
+        """Whoever has the target already is next to nothing away from its region, unless limits are in between."""
+        if (goal < 0).any():
+            return False
+        return not self.stays or (self.whole and self.view.reader.plain and not self.limits.bounded)
+
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
         """Counterfactuals towards one label, confirmed by the model itself."""
-        return self._projected(X, np.full(len(X), k), cutoff)
-
-    def _toward_own(self, X: FloatArray, aim: IntArray) -> Answers:
-        """Of all labels at once, because a prediction takes a while to begin with."""
-        return self._projected(X, aim, np.full(len(X), np.inf))
-
-    def _projected(self, X: FloatArray, aim: IntArray, cutoff: FloatArray) -> Answers:
-        """Every person onto the region of its label; whom the model does not confirm once more, further inside."""
-        answers = unanswered(X, aim)
-        left, attempt = np.arange(len(X)), 0
-        while len(left):
-            rows, people, labels = left, X, aim
-            if len(left) < len(X) or (aim != aim[0]).any():  # who aims at one label stands together
-                rows = left[np.argsort(aim[left], kind="stable")]
-                people, labels = X[rows], aim[rows]
-            points, status = np.full(people.shape, np.nan), statuses(len(rows), Status.REJECTED)
-            reached, asked = np.zeros(len(rows), dtype=bool), False
-            for k in np.unique(labels):
-                guards = self.projector(int(k)).guards
-                if attempt >= len(guards):
-                    continue
-                guard, margin = guards[attempt]
-                own = slice(*np.searchsorted(labels, (k, k + 1)))
-                limit = cutoff[rows[own]]
-                projection = self.projector(int(k), margin).project(people[own], guard, limit)
-                points[own], status[own], asked = projection.points, projection.status, True
-                reached[own] = found = ~np.isnan(projection.cost)
-                if attempt == 0:  # a wider guard cuts the region further and proves less
-                    proven = np.where(found, projection.cost - projection.gap, np.minimum(projection.bound, limit))
-                    answers.floor[rows[own]] = proven
-            if not asked:
-                break
-            confirmed = reached.copy()
-            confirmed[reached] = self._confirmed(points[_all_or(reached)], labels[reached])
-            rejected = reached & ~confirmed if attempt == 0 else ~confirmed
-            status[rejected] = Status.REJECTED  # unless the model confirms it further inside
-            answers.status[rows] = status
-            kept = _all_or(confirmed)
-            answers.points[rows[kept]] = points[kept]
-            answers.cost[rows[kept]] = self.cost.price(people[kept], points[kept])
-            left, attempt = np.sort(rows[rejected]), attempt + 1
+        answers = unanswered(X, np.full(len(X), k))
+        self._project(X, answers, np.arange(len(X)), cutoff)
         return answers
+
+    def _toward_own(
+        self,
+        X: FloatArray,
+        aim: IntArray,  # noqa: ARG002 - the answers know it
+        rows: npt.NDArray[np.intp],
+        unasked: bool,
+        answers: Answers,
+    ) -> None:
+        """Of all labels at once, because a prediction takes a while to begin with."""
+        asks = unasked and self.stays
+        nearby = CLEAR * self._size(X if len(rows) == len(X) else X[rows]) if asks else -1.0
+        self._project(X, answers, rows, nearby=nearby)
+
+    def _project(
+        self,
+        X: FloatArray,
+        answers: Answers,
+        rows: npt.NDArray[np.intp],
+        cutoff: FloatArray | None = None,
+        nearby: float = -1.0,
+    ) -> None:
+        """The people at `rows` onto the regions of their labels; whom the model does not confirm again, further inside.
+
+        Whoever is not further away than `nearby` may be there already, and is asked about as it is.
+        """
+        left, attempt = rows, 0
+        reached, confirmed = np.zeros((2, len(X)), dtype=bool)
+        while len(left) and self._reach(X, answers, left, attempt, cutoff, reached):
+            near = left[~(answers.cost[left] > nearby)] if nearby >= 0 and attempt == 0 else left[:0]
+            points = answers.points[near]
+            answers.points[near] = X[near]
+            reached_or_near = reached.copy()
+            reached_or_near[near] = True
+            self._confirm(answers, left[reached_or_near[left]], confirmed)
+            there = confirmed[near]
+            answers.points[near[~there]] = points[~there]
+            self._confirm(answers, near[~there & reached[near]], confirmed)
+            answers.status[near[there]] = Status.ALREADY
+            answers.cost[near[there]] = answers.floor[near[there]] = 0.0
+            if attempt == 0:  # who cannot be reached at all is no nearer with a wider guard
+                left = left[reached[left]]
+            left = left[~confirmed[left]]
+            answers.status[left] = Status.REJECTED  # unless the model confirms it further inside
+            attempt += 1
+        lost = rows[~confirmed[rows]]
+        answers.points[lost] = np.nan
+        answers.cost[lost] = np.nan
+
+    def _reach(
+        self,
+        X: FloatArray,
+        answers: Answers,
+        left: npt.NDArray[np.intp],
+        attempt: int,
+        cutoff: FloatArray | None,
+        reached: BoolArray,
+    ) -> bool:
+        """Project people with the guards of an attempt, and note who was reached; whether there are guards left."""
+        asked = False
+        reached[left] = False
+        aim = answers.label[left]
+        for k in np.unique(aim).tolist():
+            guards = self.projector(k).guards
+            if attempt >= len(guards):
+                continue
+            asked = True
+            guard, margin = guards[attempt]
+            projector = self.projector(k, margin)
+            for rows in blocks(left[aim == k], X.shape[1]):
+                people, limit = X[rows], None if cutoff is None else cutoff[rows]
+                projection = projector.project(people, guard, limit)
+                found = ~np.isnan(projection.cost)
+                some = _all_or(found)
+                cost = projection.cost.copy()
+                cost[some] = self.cost.price(people[some], projection.points[some])
+                answers.points[rows], answers.cost[rows], reached[rows] = projection.points, cost, found
+                answers.status[rows] = projection.status
+                if attempt == 0:  # a wider guard cuts the region further and proves less
+                    bound = projection.bound if limit is None else np.minimum(projection.bound, limit)
+                    answers.floor[rows] = np.where(found, projection.cost - projection.gap, bound)
+        return asked
+
+    def _confirm(self, answers: Answers, rows: npt.NDArray[np.intp], confirmed: BoolArray) -> None:
+        """Ask the model whether it gives the labels to the points at `rows`."""
+        if len(rows):
+            some = slice(None) if len(rows) == len(confirmed) else rows
+            confirmed[rows] = self._confirmed(answers.points[some], answers.label[some])
+
+    def _size(self, X: FloatArray) -> float:
+        """At least what it costs to move any of some people to zero."""
+        unit = np.eye(X.shape[1])
+        return float(np.maximum(X.max(axis=0), -X.min(axis=0)) @ self.cost(unit, np.zeros(unit.shape)))
 
     def _confirmed(self, points: FloatArray, k: int | IntArray) -> BoolArray:
         confirmed = super()._confirmed(points, k)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.explaining.answers import Answers, open_for, room_for
 from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.explanations import Explanations
 from evenhand.explaining.targets import ANY_OTHER, aims, read_targets
 from evenhand.models import View
-from evenhand.parallel import CHUNK, Progress, chunk_of, count_jobs, in_chunks
-from evenhand.status import ACCURATE, VALID, Status, statuses
+from evenhand.parallel import CHUNK, Progress, chunk_of, in_chunks
+from evenhand.status import ACCURATE, VALID, Status
+from evenhand.table.people import below
 from evenhand.types import FloatArray, StatusArray
 
 if TYPE_CHECKING:
@@ -22,18 +24,8 @@ if TYPE_CHECKING:
 TIE = 1e-9
 # If the model predicts something else for a perturbed person: aim at the original's label, keep the target, or stop.
 Flip: TypeAlias = Literal["swap", "keep", "skip"]
+UNASKED = -1  # the position of a label that nobody has asked for
 LARGEST = 1e38  # a model that computes in float32 refuses more, and with it the whole table
-
-
-class Answers(NamedTuple):
-    """Counterfactuals of some rows towards given labels."""
-
-    points: FloatArray
-    cost: FloatArray
-    gap: FloatArray
-    status: npt.NDArray[np.str_]
-    label: npt.NDArray[np.int64]
-    floor: FloatArray  # proven: nothing cheaper exists; 0 where nothing is proven
 
 
 class Explainer(ABC):
@@ -119,7 +111,8 @@ class Explainer(ABC):
             present = np.empty(len(goal), dtype=np.int64)
             for start in range(0, len(goal), 4 * CHUNK):
                 rows = slice(start, start + 4 * CHUNK)
-                present[rows] = self._labels(people.codes[rows], goal[rows])
+                codes = people.codes[rows]
+                present[rows] = self._labels(codes, goal[rows], below(codes, LARGEST))
         answers = self.answer(people.codes, goal, present, n_jobs=n_jobs, chunk_size=size, progress=progress)
         blocked = answers.status == Status.UNREACHABLE
         return Explanations(
@@ -166,55 +159,54 @@ class Explainer(ABC):
         for k in np.unique(goal) if (goal >= 0).all() else range(len(self.view.classes)):
             self._prepare(int(k))  # before the threads start
 
-        def work(rows: slice) -> Answers:
-            return self._chunk(X[rows], goal[rows], None if present is None else present[rows])
+        answers = room_for(X)
 
-        jobs = n_jobs if self.threads else None
-        if n <= chunk_size and count_jobs(jobs) == 1 and progress is None:
-            return work(slice(0, n))
-        found = _room(X)
-        for rows, part in in_chunks(work, n, jobs, chunk_size, progress):
-            for whole, chunk in zip(found, part, strict=True):
-                whole[rows] = chunk
-        return found
+        def work(rows: slice) -> None:
+            self._chunk(X[rows], goal[rows], None if present is None else present[rows], answers.part(rows))
 
-    def _chunk(self, X: FloatArray, goal: npt.NDArray[np.int64], known: npt.NDArray[np.int64] | None = None) -> Answers:
+        for _ in in_chunks(work, n, n_jobs if self.threads else None, chunk_size, progress):
+            pass
+        return answers
+
+    def _chunk(
+        self, X: FloatArray, goal: npt.NDArray[np.int64], known: npt.NDArray[np.int64] | None, answers: Answers
+    ) -> None:
         """Explain some rows: who is already there, who is missing values, and the rest label by label."""
-        present = self._labels(X, goal) if known is None else known
-        finite = _readable(X)
+        readable = below(X, LARGEST)
+        unasked = known is None and self._finds_out(goal)
+        present = np.full(len(X), UNASKED) if unasked else self._labels(X, goal, readable) if known is None else known
         aim = aims(goal, present)
-        there = finite & (aim == present) & self.stays
-        asked = finite & ~there
-        if asked.all() and (aim != ANY_OTHER).all():
-            return self._judged(X, self._toward_own(X, aim))
-        answers = unanswered(X, aim)
-        answers.status[~finite] = Status.INVALID
-        answers.points[there] = X[there]
-        answers.cost[there] = answers.gap[there] = 0.0
-        answers.status[there] = Status.ALREADY
-        answers.floor[there] = 0.0
-        rows = np.flatnonzero(asked & (aim != ANY_OTHER))
-        if len(rows):
-            for kept, new in zip(answers, self._toward_own(X[rows], aim[rows]), strict=True):
-                kept[rows] = new
+        there = readable & (aim == present) & self.stays
+        asked = readable & ~there
+        open_for(answers, aim)
+        aimed = asked & (aim != ANY_OTHER)
+        if not aimed.all():
+            answers.points[~aimed] = np.nan
+            answers.status[~readable] = Status.INVALID
+            answers.points[there] = X[there]
+            answers.cost[there] = 0.0
+            answers.status[there] = Status.ALREADY
+            answers.floor[there] = 0.0
+        if aimed.any():
+            self._toward_own(X, aim, np.flatnonzero(aimed), unasked, answers)
         for k in range(len(self.view.classes)):
             rows = np.flatnonzero(asked & (aim == ANY_OTHER) & (present != k))
             if len(rows):
                 self._offer(answers, rows, X[rows], k)
-        return self._judged(X, answers)
+        self._judge(X, answers)
 
-    def _judged(self, X: FloatArray, answers: Answers) -> Answers:
-        """Answers with their gaps; of several labels the one that is least understood decides what is proven."""
+    def _judge(self, X: FloatArray, answers: Answers) -> None:
+        """Give answers their gaps; of several labels the one that is least understood decides what is proven."""
         answers.gap[:] = np.maximum(answers.cost - answers.floor, 0.0)
         loose = np.flatnonzero((answers.gap > ACCURATE * answers.cost) & (answers.status == Status.OPTIMAL))
         if len(loose):  # next to nothing compared with the person's own size is nothing
             size = self.cost(X[loose], np.zeros(X.shape[1]))
             answers.status[loose[answers.gap[loose] > 1e-12 * size]] = Status.INACCURATE
-        return answers
 
-    def _labels(self, X: FloatArray, goal: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _labels(
+        self, X: FloatArray, goal: npt.NDArray[np.int64], readable: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
         """Positions of the labels that people have; -1 for who cannot be read."""
-        readable = _readable(X)
         if readable.all() and len(X):
             return self._present(X, goal)
         present = np.full(len(X), -1, dtype=np.int64)
@@ -241,14 +233,26 @@ class Explainer(ABC):
         """Positions of the labels that people have; `goal` is what they aim at."""
         return self.view.decide(X)
 
-    def _toward_own(self, X: FloatArray, aim: npt.NDArray[np.int64]) -> Answers:
-        """Counterfactuals of people who aim at one label each."""
-        answers = unanswered(X, aim)
-        for k in np.unique(aim):
-            rows = np.flatnonzero(aim == k)
-            for kept, new in zip(answers, self._toward(X[rows], int(k), np.full(len(rows), np.inf)), strict=True):
-                kept[rows] = new
-        return answers
+    def _finds_out(self, goal: npt.NDArray[np.int64]) -> bool:  # noqa: ARG002 - searches have to know
+        """Whether :meth:`_toward_own` can tell by itself who has the target already; `goal` is what people aim at."""
+        return False
+
+    def _toward_own(
+        self,
+        X: FloatArray,
+        aim: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.intp],
+        unasked: bool,  # noqa: ARG002 - only for who finds out
+        answers: Answers,
+    ) -> None:
+        """Counterfactuals of people who aim at one label each, into `answers`.
+
+        If they are `unasked`, some may have their target already: then that is to be found out.
+        """
+        for k in np.unique(aim[rows]):
+            own = rows[aim[rows] == k]
+            for kept, new in zip(answers, self._toward(X[own], int(k), np.full(len(own), np.inf)), strict=True):
+                kept[own] = new
 
     @abstractmethod
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:
@@ -287,23 +291,3 @@ def check_explainer(explainer: object) -> None:
         else "Wrap a model by a method first: Closest().fit(model)."
     )
     raise TypeError(f"Expected a fitted method (an Explainer), got {type(explainer).__name__}. {hint}")
-
-
-def _readable(X: FloatArray) -> npt.NDArray[np.bool_]:
-    return np.asarray((np.abs(X) < LARGEST).all(axis=1))
-
-
-def _room(X: FloatArray) -> Answers:
-    """Where answers of all chunks are written: not filled, because a pass over memory takes a while."""
-    n = len(X)
-    cost, gap, floor = np.empty(n), np.empty(n), np.empty(n)
-    return Answers(np.empty(X.shape), cost, gap, statuses(n), np.empty(n, dtype=np.int64), floor)
-
-
-def unanswered(X: FloatArray, label: npt.NDArray[np.int64]) -> Answers:
-    """Answers for rows of which nothing is known yet."""
-    n = len(X)
-    nothing = np.full(n, np.nan)
-    status = statuses(n, Status.UNREACHABLE)
-    floor = np.full(n, np.inf)
-    return Answers(np.full(X.shape, np.nan), nothing, nothing.copy(), status, label.astype(np.int64), floor)

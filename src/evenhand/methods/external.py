@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand.costs import Cost
-from evenhand.explaining.explainer import LARGEST, Answers, Explainer, unanswered
+from evenhand.explaining.answers import Answers, unanswered
+from evenhand.explaining.explainer import LARGEST, Explainer
 from evenhand.methods.penalized import searched
 from evenhand.models import View
 from evenhand.status import Status

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from evenhand.explaining.explainer import Answers, Explainer, unanswered
+from evenhand.explaining.answers import Answers, unanswered
+from evenhand.explaining.explainer import Explainer
 from evenhand.explaining.local import Search, worth_trying
 from evenhand.methods.losses import Loss
 from evenhand.models import View

@@ -15,6 +15,7 @@ from evenhand.registering import check_free
 from evenhand.sets import Region
 from evenhand.status import Status
 from evenhand.table.limits import FREE
+from evenhand.table.people import below
 from evenhand.types import BoolArray, FloatArray
 
 GUARD = 1e-11  # what an answer keeps from every constraint at first, relative to the numbers that meet there
@@ -80,7 +81,7 @@ class Projector(ABC):
         if held:
             return self.holding(held).project(X, guard, cutoff)
         X = np.ascontiguousarray(X, dtype=np.float64)
-        finite: BoolArray = np.asarray((np.abs(X) < TOO_LARGE).all(axis=1))
+        finite = below(X, TOO_LARGE)
         limit = np.full(len(X), np.inf) if cutoff is None else np.asarray(cutoff, dtype=np.float64)
         if finite.all():
             return self._solve(X, guard, limit)

@@ -10,13 +10,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.costs import Distance
-from evenhand.explaining.explainer import LARGEST, Answers, Explainer, Flip
+from evenhand.explaining.answers import Answers
+from evenhand.explaining.explainer import LARGEST, Explainer, Flip
 from evenhand.explaining.targets import read_targets
 from evenhand.parallel import CHUNK, Progress
 from evenhand.perturbations import Perturbation, bound, learned, perturbed
 from evenhand.randomness import Streams, identities, seed_of
 from evenhand.stability.draws import MEASURES, Draws, aggregated, no_draws, overlap_of
 from evenhand.status import VALID, Status, statuses
+from evenhand.table.people import below
 from evenhand.types import FloatArray
 
 __all__ = ["BLOCK", "MEASURES", "Experiment", "Variations"]
@@ -125,7 +127,7 @@ class Experiment:
         if (rows.start, rows.stop) in self._known:
             return self._known[rows.start, rows.stop]
         view, X, codes = self.explainer.view, self.X[rows], self.codes[rows]
-        usable = (np.abs(X) < LARGEST).all(axis=1)
+        usable = below(X, LARGEST)
         present = np.full(len(X), -1)
         if usable.any():
             present[usable] = view.decide(X[usable])

@@ -60,8 +60,12 @@ class Limits:
     @property
     def any(self) -> bool:
         """Whether anything is limited at all."""
-        numbers = (self.directions != FREE).any() or np.isfinite(self.lower).any() or np.isfinite(self.upper).any()
-        return bool(numbers or self.stepped)
+        return bool((self.directions != FREE).any() or self.bounded)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is more than directions: then a person may be where it could not get to."""
+        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any() or self.stepped)
 
     @property
     def stepped(self) -> bool:

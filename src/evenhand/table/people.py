@@ -222,6 +222,13 @@ def _as_polars(written: pd.DataFrame, given: Any) -> Any:
     return type(given)(columns)
 
 
+def below(X: FloatArray, limit: float) -> BoolArray:
+    """Rows of which every number is smaller than a limit; NaN is not."""
+    if X.size and X.max() < limit and X.min() > -limit:  # NaN is neither; most tables are whole
+        return np.ones(len(X), dtype=bool)
+    return np.asarray((np.abs(X) < limit).all(axis=1))
+
+
 def as_table(X: npt.ArrayLike, dim: int) -> FloatArray:
     """`X` as a float table with `dim` columns, or an error that says what it is instead."""
     try:
