@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evenhand.status import Status, statuses
 from evenhand.types import FloatArray
 
-BLOCK = 2**18  # bytes of people: a few tables of that size stay in the cache of one core
+BLOCK = 2**19  # bytes of people: a few tables of that size stay in the cache of one core
 
 
 class Answers(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,7 @@ class NormProjector(Projector):
         self.cost = problem.cost
         within = ConvexSet(self.dim, limits.lower, limits.upper)
         self.compiled = compile_region(problem.region, self.cost, limits.directions, within)
+        self._kept = threading.local()  # every thread works in memory of its own
 
     @classmethod
     def refusal(cls, problem: Problem) -> str:
@@ -72,19 +74,21 @@ class NormProjector(Projector):
     def _solve(self, X: FloatArray, guard: float, cutoff: FloatArray) -> Projection:
         boxes = self.compiled.boxes
         found = self._general(X, guard, cutoff) if boxes is None else self._boxes(boxes, X, guard, cutoff)
-        reached = np.isfinite(found.cost)
+        points, cost, bound = found.points, found.cost, found.bound
+        reached = np.isfinite(cost)
         # Next to nothing compared with the person's own size is nothing.
-        sure = found.cost[reached] - found.bound[reached] <= ACCURATE * found.cost[reached]
+        sure = cost[reached] - bound[reached] <= ACCURATE * cost[reached]
         size = None if sure.all() else self.cost(X, np.zeros(self.dim))
-        status = judged(found.cost, found.bound, found.failed, size)
-        found.points[~reached] = np.nan
-        points = found.points
+        status = judged(cost, bound, found.failed, size)
         if self.problem.limits.any:
             points[reached] = self.problem.limits.snap(points[reached], X[reached])
         known = self.compiled.index
+        if reached.all():
+            return Projection(points, cost, bound, known[found.piece], status)
+        points[~reached] = np.nan
         piece = np.where(reached, known[found.piece] if len(known) else -1, -1)
-        bound = np.where(reached, found.bound, np.where(found.failed, 0.0, np.inf))
-        return Projection(points, np.where(reached, found.cost, np.nan), bound, piece, status)
+        bound = np.where(reached, bound, np.where(found.failed, 0.0, np.inf))
+        return Projection(points, np.where(reached, cost, np.nan), bound, piece, status)
 
     def before(self, a: FloatArray, b: FloatArray) -> bool:
         """Which of two equally costly changes comes first: as the kernels decide it."""
@@ -128,21 +132,31 @@ class NormProjector(Projector):
     ) -> tuple[
         FloatArray, FloatArray, FloatArray, FloatArray, npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray
     ]:
-        n, t, c = len(X), self.compiled.rows, self.compiled.curves
+        n, t, c, memory = len(X), self.compiled.rows, self.compiled.curves, self._memory()
         xi, mult = np.zeros((n, len(self.compiled.free))), np.zeros((n, rows))
         weight, cost, bound = np.zeros(n), np.empty(n), np.empty(n)
         piece, outcome = np.empty(n, np.int64), np.empty(n, np.int64)
         l1 = self.cost.order == 1
-        memory = simplex_work if l1 else pivot_work
         if c is None:
             search = nearest_polyhedron_l1 if l1 else nearest_polyhedron_l2
-            query = query_memory(Room(), t, len(self.compiled.index), memory)
-            search(t, X, guard, cutoff, only, query, xi, mult, cost, bound, piece, outcome)
+            search(t, X, guard, cutoff, only, memory, xi, mult, cost, bound, piece, outcome)
         else:
             nearest = nearest_piece_l1 if l1 else nearest_piece_l2
-            curved = curved_memory(Room(), t, c, memory)
-            nearest(t, c, X, guard, cutoff, only, curved, xi, mult, weight, cost, bound, piece, outcome)
+            nearest(t, c, X, guard, cutoff, only, memory, xi, mult, weight, cost, bound, piece, outcome)
         return xi, weight, cost, bound, piece, outcome, mult
+
+    def _memory(self) -> Any:
+        """What the kernels work in: of one call a few hundred people long, making it would take a tenth."""
+        if not hasattr(self._kept, "memory"):
+            t, c = self.compiled.rows, self.compiled.curves
+            work = simplex_work if self.cost.order == 1 else pivot_work
+            made = (
+                query_memory(Room(), t, len(self.compiled.index), work)
+                if c is None
+                else curved_memory(Room(), t, c, work)
+            )
+            self._kept.memory = made
+        return self._kept.memory
 
     def solve_piece(self, piece: int, X: FloatArray, guard: float = 0.0) -> tuple[FloatArray, FloatArray]:
         """Cost and proven bound of one compiled piece for every query, by the kernels alone."""
