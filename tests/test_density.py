@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -18,19 +18,12 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
-from threadpoolctl import threadpool_limits
 
 from evenhand.density import ClassDensities, HighDensity
+from threads import one_thread  # noqa: F401
 
 # A threshold is lowered by 1e-9, and scipy inverts the covariances on its own.
 CLOSE = 1e-6
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Many small fits: threads that wait for each other cost more than they bring."""
-    with threadpool_limits(1):
-        yield
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -24,7 +24,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
 
 from evenhand import GLVQ, GMLVQ, L1, L2, Closest, Explainer, Explanations, HighDensity, Plausible, Status
 from evenhand.density import ClassDensities
@@ -32,6 +31,7 @@ from evenhand.models import view
 from evenhand.projection import project
 from evenhand.sets import Region
 from oracle import UndecidedError, nearest_of
+from threads import one_thread  # noqa: F401
 
 
 class Remembered(HighDensity):
@@ -78,13 +78,6 @@ PIPELINES: dict[str, Callable[[], list[Any]]] = {
 }
 METHODS = ["closest", "plausible"]
 COSTS = ["l1", "l2", "mad", "mahalanobis"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Many small predictions: threads that wait for each other cost more than they bring."""
-    with threadpool_limits(1):
-        yield
 
 
 @cache

@@ -6,13 +6,11 @@ cheapest change costs is known (`raw_laws`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 from evenhand import L2, Closest, External, Penalized, Plausible, Status, Steady
 from evenhand.explaining.exact import CLEAR, ExactExplainer
@@ -36,19 +34,13 @@ from raw_laws import (
     small_schema,
     told,
 )
+from threads import one_thread  # noqa: F401
 
 # Every family x cost x method; the tables take turns, so that each meets every family, cost and method.
 EVERYTHING = [
     (METHODS[m], kind, LATTICES[(m + k + c) % 3], COSTS[c])
     for m, (k, kind), c in product(range(len(METHODS)), enumerate(MODELS), range(len(COSTS)))
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Many small predictions: threads that wait for each other cost more than they bring."""
-    with threadpool_limits(1):
-        yield
 
 
 # --- Law 1 ------------------------------------------------------------------------------------------------------------

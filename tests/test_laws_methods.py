@@ -5,13 +5,11 @@ Models, tables and costs are those of test_laws.py; a cost in the units of a sch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 from evenhand import (
     Closest,
@@ -29,18 +27,12 @@ from evenhand import (
 from evenhand.models import view
 from oracle import UndecidedError, nearest_of
 from test_laws import COSTS, DENSITY, MODELS, PIPELINES, cost_of, data, fitted, queries
+from threads import one_thread  # noqa: F401
 
 STEPS = ["none", "pca", "standard"]
 ALL_COSTS = [*COSTS, "gower"]
 # Every family x cost; the pipelines take turns.
 PAIRS = [(kind, STEPS[(i + j) % 3], cost) for i, kind in enumerate(MODELS) for j, cost in enumerate(ALL_COSTS)]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Many small predictions: threads that wait for each other cost more than they bring."""
-    with threadpool_limits(1):
-        yield
 
 
 def given(cost: str) -> Any:

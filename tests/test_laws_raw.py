@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from typing import Any
@@ -16,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
 
 import mixed_tables
 from evenhand import (
@@ -35,16 +33,10 @@ from evenhand import (
 from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.exact import ExactExplainer
 from raw_laws import COSTS, METHODS, MODELS, assert_same_bytes, made, quietly, told
+from threads import one_thread  # noqa: F401
 
 TABLES = ["encoded", "gaps", "counts"]
 WORDS, COUNTS, AMOUNTS = ["housing", "job"], ["age", "dependents"], ["income", "debt"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Many small predictions: threads that wait for each other cost more than they bring."""
-    with threadpool_limits(1):
-        yield
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -43,22 +43,15 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
-from threadpoolctl import threadpool_limits
 
 from evenhand.models import GLVQ, GMLVQ, View, view
 from evenhand.models import prototypes as prototypes_module
 from evenhand.models.affine import affine
 from evenhand.models.tree import split_sides
 from evenhand.sets import Affine
+from threads import one_thread  # noqa: F401
 
 Table = tuple[np.ndarray, np.ndarray]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Many small predictions: threads that wait for each other cost more than they bring."""
-    with threadpool_limits(1):
-        yield
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -18,7 +17,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
 
 import mixed_tables
 from evenhand import (
@@ -35,15 +33,9 @@ from evenhand import (
     Schema,
     Steady,
 )
+from threads import one_thread  # noqa: F401
 
 DENSITY = HighDensity(components=[2])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Many small predictions: threads of BLAS that wait for each other cost more than they bring."""
-    with threadpool_limits(1):
-        yield
 
 
 @cache

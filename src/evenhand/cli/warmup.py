@@ -17,7 +17,8 @@ def warmup(jobs: Jobs = None) -> None:
     import joblib
 
     from evenhand.projection import compile_kernels
-    from evenhand.projection.warmup import KERNELS, folder
+    from evenhand.projection._cache import folder
+    from evenhand.projection.warmup import KERNELS
 
     console = Console(stderr=True)
     began = time.perf_counter()

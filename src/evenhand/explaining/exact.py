@@ -218,7 +218,7 @@ class ExactExplainer(Explainer):
     def _confirm(self, answers: Answers, rows: npt.NDArray[np.intp], confirmed: BoolArray) -> None:
         """Ask the model whether it gives the labels to the points at `rows`."""
         if len(rows):
-            some = slice(None) if len(rows) == len(confirmed) else rows
+            some = slice(None) if len(rows) == len(confirmed) else rows  # rows are in order
             confirmed[rows] = self._confirmed(answers.points[some], answers.label[some])
 
     def _size(self, X: FloatArray) -> float:

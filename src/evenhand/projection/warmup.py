@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from evenhand.costs import Gower, as_cost
-from evenhand.projection._cache import folder as folder
 from evenhand.projection.problem import Problem
 from evenhand.projection.solver import Projector, solver
 from evenhand.sets import ConvexSet, Ellipsoid, Paraboloid, Region
