@@ -35,7 +35,7 @@ class TestFile(InFolder):
     @pytest.mark.parametrize(
         ("name", "phrase"),
         [
-            pytest.param("a\0b.toml", "null byte", id="null"),
+            pytest.param("a\0b.toml", "embedded null", id="null"),
             pytest.param("x" * 300 + ".toml", "x.toml"),
         ],
     )

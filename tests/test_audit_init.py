@@ -151,7 +151,7 @@ class TestInit(InFolder):
             (("model.skops", "people.csv", "--out", "nowhere/a.toml"), ("nowhere/a.toml cannot be written",)),
             (("model.skops", "people.csv", "--out", "/proc/a.toml"), ("/proc/a.toml cannot be written",)),
             pytest.param(("model.skops", "people.csv", "--out", "x" * 300), ("cannot be written",)),
-            (("model.skops", "people.csv", "--out", "a\0b"), ("null byte",)),
+            (("model.skops", "people.csv", "--out", "a\0b"), ("embedded null",)),
         ],
     )
     def test_wrong(self, place: Place, words: tuple[str, ...], phrases: tuple[str, ...]) -> None:
