@@ -12,6 +12,7 @@ import numpy.typing as npt
 from evenhand.costs.gower import Gower
 from evenhand.costs.norm import L1, L2
 from evenhand.registering import check_free
+from evenhand.table.column import Column
 from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 
@@ -104,13 +105,20 @@ def cost_for(cost: Cost | str, schema: Schema, columns: Sequence[str] | None = N
 
 def _following(given: Schema, schema: Schema) -> Schema:
     """The columns of a cost in the order of a table, whose columns they must be."""
-    same = set(given.names) == set(schema.names)
-    if not same or any(given[name].kind != schema[name].kind for name in schema.names):
+    if set(given.names) == set(schema.names):
+        given = Schema({name: _counted(given[name], column) for name, column in schema.columns.items()})
+    if given.names != schema.names or any(given[name].kind != schema[name].kind for name in schema.names):
         raise ValueError(
             f"The cost is for other columns than the table has: {', '.join(map(str, given.names))} against "
             f"{', '.join(map(str, schema.names))}. Make it from the table's own schema: Gower(schema)."
         )
-    return Schema({name: given[name] for name in schema.names})
+    return given
+
+
+def _counted(given: Column, column: Column) -> Column:
+    """What a cost says of a column; of a number that can only be one of the model's codes, what it says of these."""
+    numbers = all(isinstance(level, int | float | np.number) for level in column.levels if level is not None)
+    return given.over(column.levels) if given.is_number and not column.is_number and numbers else given
 
 
 def fitting(cost: Cost | str, dim: int, columns: Sequence[str] | None = None) -> Any:

@@ -13,6 +13,7 @@ from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.explanations import Explanations
 from evenhand.explaining.targets import ANY_OTHER, aims, read_targets
 from evenhand.models import View
+from evenhand.models.base import REFUSED
 from evenhand.parallel import CHUNK, Progress, chunk_of, in_chunks
 from evenhand.status import ACCURATE, VALID, Status
 from evenhand.table.people import below
@@ -123,7 +124,7 @@ class Explainer(ABC):
             gap=answers.gap,
             status=answers.status,
             valid=np.isin(answers.status, VALID),
-            complaint=self._complaints(X, answers.status),
+            complaint=self._complaints(X, people.codes, answers.status),
             blockers=self._blockers(people.codes[blocked], answers.label[blocked]) if blocked.any() else None,
         )
 
@@ -131,13 +132,16 @@ class Explainer(ABC):
         """What tells which rules block people; None where nothing is proven about what is possible."""
         return None
 
-    def _complaints(self, X: Any, status: StatusArray) -> npt.NDArray[Any]:
+    def _complaints(self, X: Any, codes: FloatArray, status: StatusArray) -> npt.NDArray[Any]:
         """What is wrong with people who cannot be read, in words; empty for all others."""
         reader, note = self.view.reader, np.full(len(status), "", dtype=object)
         invalid = np.flatnonzero(status == Status.INVALID)
         if len(invalid) and not reader.plain:
             frame = reader.columns(X)
             note[invalid] = [reader.complaint(frame.iloc[i]) for i in invalid]
+        for i in invalid[note[invalid] == ""]:
+            if np.isfinite(codes[i]).all():
+                note[i] = self.view.refusal(codes[i])
         return note
 
     def answer(
@@ -175,6 +179,7 @@ class Explainer(ABC):
         readable = below(X, LARGEST)
         unasked = known is None and self._finds_out(goal)
         present = np.full(len(X), UNASKED) if unasked else self._labels(X, goal, readable) if known is None else known
+        readable &= present != REFUSED
         aim = aims(goal, present)
         there = readable & (aim == present) & self.stays
         asked = readable & ~there

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from evenhand.models.gaps import asked_gaps
 from evenhand.sets import Affine, Region
 from evenhand.table.column import Column
 from evenhand.table.layout import Layout
@@ -19,6 +20,8 @@ from evenhand.table.people import Reader, is_frame
 from evenhand.table.schema import Schema, as_frame
 from evenhand.types import BoolArray, FloatArray, IntArray
 
+REFUSED = -2  # the position of the label of somebody whom the model does not take
+NOBODY = 32  # people refused one after the other, and nobody taken: then it is not the people
 CHANGED = 1e-9  # a feature whose change is a smaller part of it has not changed
 
 
@@ -75,8 +78,39 @@ class View:
         return np.asarray(self.model.predict(self.reader.show(codes)))
 
     def decide(self, codes: FloatArray) -> IntArray:
-        """The same as positions of labels."""
-        return self.positions(self.predict(codes)) if len(codes) else np.zeros(0, dtype=np.int64)
+        """The same as positions of labels; REFUSED for single people whom the model does not take."""
+        if not len(codes):
+            return np.zeros(0, dtype=np.int64)
+        try:
+            return self.positions(self.predict(codes))
+        except ValueError:  # of many people one may have what an encoder has never seen
+            found = np.full(len(codes), REFUSED, dtype=np.int64)
+            self._decide_apart(codes, found)
+            return found
+
+    def refusal(self, code: FloatArray) -> str:
+        """Why the model does not take a person, in its own words; empty if it does."""
+        try:
+            self.predict(code[None])
+        except ValueError as error:
+            return f"the model refuses this person: {error}"
+        return ""
+
+    def _decide_apart(self, codes: FloatArray, found: IntArray) -> None:
+        """Half by half, until those who are refused are alone; a model that takes nobody is none, and says why."""
+        refused, halves = 0, [slice(0, len(codes))]
+        while halves:
+            rows = halves.pop()
+            try:
+                found[rows] = self.positions(self.predict(codes[rows]))
+            except ValueError:
+                middle = (rows.start + rows.stop) // 2
+                if middle > rows.start:
+                    halves += [slice(middle, rows.stop), slice(rows.start, middle)]
+                    continue
+                refused += 1
+                if refused == NOBODY and (found == REFUSED).all():
+                    raise
 
     def read(self, X: Any) -> FloatArray:
         """People as rows of codes, in the model's order of columns."""
@@ -170,8 +204,10 @@ def blackbox(model: Any, X: Any = None, schema: Schema | None = None) -> View:
     if names is None and isinstance(X, pd.DataFrame) and not hasattr(model, "n_features_in_"):
         names = X.columns  # a model that says nothing of itself gets tables like the one that it was shown
     named = None if names is None else list(names)
-    reader = number_reader(int(width), named) if not is_frame(X) else frame_reader(as_frame(X), named, schema)
-    return View(model, np.asarray(labels), reader)
+    if not is_frame(X):
+        return View(model, np.asarray(labels), number_reader(int(width), named))
+    reader = frame_reader(as_frame(X), named, schema)
+    return View(model, np.asarray(labels), asked_gaps(reader, model.predict, as_frame(X)) if reader.gaps else reader)
 
 
 def frame_reader(frame: pd.DataFrame, names: list[str] | None, schema: Schema | None = None) -> Reader:

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 
 from evenhand.models.base import View, check_fitted, gap, view
+from evenhand.models.gaps import checked_gaps
 from evenhand.models.pipeline import seen_by
 from evenhand.models.pipeline_steps import (
     ENCODERS,
@@ -70,20 +71,21 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
         frame = frame[list(fitted_with)]
     first = first_encoders(steps[0] if len(steps) > 1 else None, list(frame.columns))
     fill_of = {name: filled(first.get(name)) for name in frame.columns}
+    named = [n for n, (step, _, _) in first.items() if isinstance(step, NAMING) and _is_number(frame[n])]
     if schema is None:
-        named = [n for n, (step, _, _) in first.items() if isinstance(step, NAMING) and _is_number(frame[n])]
         schema = Schema.infer(frame, levels=[n for n in named if not set(frame[n].dropna().unique()) <= {0, 1}])
         schema = Schema({name: _steady(c, frame[name], fill_of[name]) for name, c in schema.columns.items()})
-    else:
+    else:  # an encoder that names numbers knows no others, whatever the schema says of them
         schema = schema.following(frame)
+        codes = {name: frame[name].unique().tolist() for name in named if schema[name].is_number}
+        schema = Schema({n: c.over(codes[n]) if n in codes else c for n, c in schema.columns.items()})
     if not len(frame):
         raise ValueError("The table has no rows: what columns do cannot be learned from it.")
     fill = np.array([fill_of[name] for name in schema.names])
     gaps = {name: gap(frame[name]) for name, column in schema.columns.items() if None in column.levels}
     reader = Reader(schema, named=fitted_with is not None, fill=fill, like=frame.iloc[:0], gaps=gaps)
 
-    def image(codes: FloatArray) -> FloatArray:
-        values: Any = reader.show(codes)
+    def shown(values: Any) -> FloatArray:
         values = inside[:-1].transform(values) if len(steps) > 1 else values
         values = values.toarray() if hasattr(values, "toarray") else values
         assert last.encode is not None
@@ -92,6 +94,10 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
             raise ValueError("The pipeline turns a person of the table into NaN or infinity; impute missing values.")
         return found
 
+    def image(codes: FloatArray) -> FloatArray:
+        return shown(reader.show(codes))
+
+    reader = checked_gaps(reader, shown, frame)
     layout, encode = _learned(image, reader, frame, first)
     return View(model, last.classes, replace(reader, known=layout.refused(schema)), encode, last.latent, layout)
 

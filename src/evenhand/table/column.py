@@ -131,6 +131,26 @@ class Column:
         found[~np.isfinite(found)] = self.weight
         return found
 
+    def over(self, values: Sequence[Any]) -> Column:
+        """The same number, if it may only have some values: levels in their order, at what it costs to get there.
+
+        For codes that an encoder knows by name; what is out of bounds, or no whole number of steps away, is no goal.
+        """
+        levels = sorted((value for value in values if not is_missing(value)), key=float)
+        numbers = np.array(levels, dtype=np.float64)
+        costs = np.abs(np.subtract.outer(numbers, numbers))
+        low, high = (None, None) if self.bounds is None else self.bounds
+        if self.step:
+            steps = costs / self.step
+            costs[np.abs(steps - np.round(steps)) > 1e-9] = np.inf
+        costs[:, (numbers < (-np.inf if low is None else low)) | (numbers > (np.inf if high is None else high))] = (
+            np.inf
+        )
+        missing = [None] if len(levels) < len(values) else []
+        if missing:
+            costs = np.pad(costs, ((0, 1), (0, 1)), constant_values=np.inf)
+        return Column("ordered", [*levels, *missing], weight=self.weight, costs=costs)
+
     def key(self, level: Any) -> Any:
         """What makes two levels of this column the same: a flag is True or 1, whatever the type of the table."""
         key = level_key(level)
@@ -147,7 +167,12 @@ class Column:
 
 def is_missing(value: Any) -> bool:
     """Whether a value says that nothing is known, in any of the ways to say it."""
-    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value))
+    return (
+        value is None
+        or value is pd.NA
+        or value is pd.NaT
+        or (isinstance(value, float | np.floating) and np.isnan(value))
+    )
 
 
 def level_key(value: Any) -> Any:

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from evenhand.table.codec import UNKNOWN
+from evenhand.table.codec import UNKNOWN, holds
+from evenhand.table.column import is_missing
 from evenhand.table.schema import Schema, as_frame
 from evenhand.types import BoolArray, FloatArray
 
+GAPS: dict[str, Any] = {"None": None, "nan": np.nan, "<NA>": pd.NA}  # ways to say that nothing is known
 Table: TypeAlias = FloatArray | pd.DataFrame  # or a DataFrame of polars, if one was given
 
 
@@ -47,6 +49,8 @@ class Reader:
         No rows; the types of the columns that the model was shown.
     gaps : mapping from column to object
         What it was shown in place of a missing level.
+    alike : mapping from column to set of str
+        Which ways to say that a level is missing (:data:`GAPS`) are the same to the model, where that was asked.
     values : mapping from position to array, optional
         The numbers that levels stand for, if the model takes nothing but numbers.
     """
@@ -58,6 +62,7 @@ class Reader:
     known: Mapping[str, BoolArray] = field(default_factory=dict)
     like: pd.DataFrame | None = None
     gaps: Mapping[str, Any] = field(default_factory=dict)
+    alike: Mapping[str, frozenset[str]] = field(default_factory=dict)
     values: Mapping[int, FloatArray] | None = None
 
     @property
@@ -84,6 +89,10 @@ class Reader:
                 there = np.isfinite(codes[:, j])
                 accepted = self.known[name][codes[there, j].astype(np.intp)]
                 codes[there, j] = np.where(accepted, codes[there, j], UNKNOWN)
+            if name in self.alike:
+                gone = np.flatnonzero(table[name].isna())
+                others = [kind_of_gap(value) not in self.alike[name] for value in table[name].iloc[gone]]
+                codes[gone[others], j] = UNKNOWN
         return codes
 
     def columns(self, X: Any) -> Any:
@@ -189,7 +198,18 @@ class Reader:
         for name, accepted in self.known.items():
             if not accepted[self.schema[name].position(row[name])]:
                 return f"{name} is {row[name]!r}, a level that the model's encoder has never seen."
+        for name, alike in self.alike.items():
+            if is_missing(row[name]) and kind_of_gap(row[name]) not in alike:
+                known = f": it takes {' or '.join(sorted(alike))}" if alike else ""
+                return (
+                    f"{name} is missing, written as {row[name]!r}, which is not what the model takes for that{known}."
+                )
         return ""
+
+
+def kind_of_gap(value: Any) -> str:
+    """Which of the ways to say that nothing is known it is."""
+    return "None" if value is None else "<NA>" if value is pd.NA else "nan"
 
 
 def is_frame(X: Any) -> bool:
@@ -205,11 +225,12 @@ def people_of(X: Any) -> pd.Index:
 def _fits(values: pd.Series[Any], dtype: Any) -> bool:
     """Whether values can have the type that the model was shown: a fraction or a gap cannot be an integer."""
     if not pd.api.types.is_integer_dtype(dtype):
-        return True
+        return not pd.api.types.is_float_dtype(dtype)  # a narrower type would round
     if not pd.api.types.is_numeric_dtype(values.dtype):
         return False
-    whole = values == np.round(values)
-    return bool((whole | values.isna()).all() if pd.api.types.is_extension_array_dtype(dtype) else whole.all())
+    there = values.dropna().to_numpy(dtype=np.float64)
+    whole = len(there) == len(values) or pd.api.types.is_extension_array_dtype(dtype)
+    return whole and holds(there, np.dtype(getattr(dtype, "numpy_dtype", dtype)))
 
 
 def _as_polars(written: pd.DataFrame, given: Any) -> Any:
