@@ -48,7 +48,7 @@ def by_library_alone(X: np.ndarray, region: Region, cost) -> np.ndarray:
     found = np.full(len(X), np.inf)
     for q, x in enumerate(X):
         for piece in range(len(compiled.index)):
-            answer = by_library(instance(compiled, piece, x, 0.0))
+            answer = by_library(*[instance(compiled, piece, x, 0.0)] * 2)
             if answer.status == OPTIMAL:
                 found[q] = min(found[q], answer.cost)
             elif answer.status != INFEASIBLE:
@@ -246,7 +246,7 @@ def test_kernel_and_library_give_the_same_cost(case: Case) -> None:
             continue
         cost, bound = projector.solve_piece(k, case.X)
         for q, x in enumerate(case.X):
-            answer = by_library(instance(projector.compiled, k, x, 0.0))
+            answer = by_library(*[instance(projector.compiled, k, x, 0.0)] * 2)
             unresolved = np.isinf(cost[q]) and np.isfinite(bound[q])
             event("unresolved by the kernel" if unresolved else f"library says {answer.status}")
             if unresolved or answer.status not in (OPTIMAL, INFEASIBLE):

@@ -287,12 +287,13 @@ def test_a_category_with_one_level_cannot_move() -> None:
     assert found.table["distance"].notna().all()
 
 
-def test_narrow_numbers_and_whole_numbers_keep_their_types() -> None:
+def test_whole_numbers_keep_their_types_and_fractions_are_doubles() -> None:
     X, y = people(300, 3)
     explainer = Closest(schema=schema_of(X)).fit(pipelines(X, y)["logistic"], X, y)
     narrow = X[:6].astype({"income": "float32", "score": "Float32", "age": "Int16"})
     found = worst_case(explainer, narrow, 0.5, rounds=4)
-    assert (found.perturbed.dtypes == narrow.dtypes).all()
+    wide = narrow.dtypes.to_dict() | {"income": np.dtype("float64"), "score": pd.Float64Dtype()}
+    assert found.perturbed.dtypes.to_dict() == wide
     away = explainer.cost(explainer.view.read(found.perturbed), explainer.view.read(narrow))
     assert (away <= 0.5 * ROUNDING).all()
     assert (found.table["distance"] > 0).all()

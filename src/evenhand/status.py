@@ -43,7 +43,8 @@ _REASONS = {
 }
 # With these a counterfactual comes that the model's own predict has confirmed.
 VALID = (Status.OPTIMAL, Status.INACCURATE, Status.ALREADY, Status.LOCAL)
-ACCURATE = 1e-7  # a gap that is a larger part of the cost makes an answer "inaccurate"
+ACCURATE = 1e-7  # a gap that is a larger part of the cost makes an answer "inaccurate",
+NOTHING = 1e-10  # unless it is smaller than that compared with the person's own size: rounding decides there
 _DTYPE = f"<U{max(map(len, Status))}"
 
 

@@ -122,7 +122,7 @@ class ExactExplainer(Explainer):
         return label
 
     def _finds_out(self, goal: IntArray) -> bool:
-        """Whoever has the target already is next to nothing away from its region, unless limits are in between."""
+        """Whoever has the target already is proven to be next to nothing away, unless bounds are in between."""
         if (goal < 0).any():
             return False
         return not self.stays or (self.whole and self.view.reader.plain and not self.limits.bounded)
@@ -142,8 +142,9 @@ class ExactExplainer(Explainer):
         answers: Answers,
     ) -> None:
         """Of all labels at once, because a prediction takes a while to begin with."""
-        asks = unasked and self.stays
-        nearby = CLEAR * self._size(X if len(rows) == len(X) else X[rows]) if asks else -1.0
+        nearby = None
+        if unasked and self.stays:  # people at the very origin have no size, and all of them are asked
+            nearby = CLEAR * self._size(X if len(rows) == len(X) else X[rows]) or np.inf
         self._project(X, answers, rows, nearby=nearby)
 
     def _project(
@@ -152,34 +153,35 @@ class ExactExplainer(Explainer):
         answers: Answers,
         rows: npt.NDArray[np.intp],
         cutoff: FloatArray | None = None,
-        nearby: float = -1.0,
+        nearby: float | None = None,
     ) -> None:
         """The people at `rows` onto the regions of their labels; whom the model does not confirm again, further inside.
 
-        Whoever is not further away than `nearby` may be there already, and is asked about as it is.
+        With `nearby`, whoever is not proven to be further away than that is asked first whether it is there already.
         """
         left, attempt = rows, 0
         reached, confirmed = np.zeros((2, len(X)), dtype=bool)
         while len(left) and self._reach(X, answers, left, attempt, cutoff, reached):
-            near = left[~(answers.cost[left] > nearby)] if nearby >= 0 and attempt == 0 else left[:0]
-            points = answers.points[near]
-            answers.points[near] = X[near]
-            reached_or_near = reached.copy()
-            reached_or_near[near] = True
-            self._confirm(answers, left[reached_or_near[left]], confirmed)
-            there = confirmed[near]
-            answers.points[near[~there]] = points[~there]
-            self._confirm(answers, near[~there & reached[near]], confirmed)
-            answers.status[near[there]] = Status.ALREADY
-            answers.cost[near[there]] = answers.floor[near[there]] = 0.0
-            if attempt == 0:  # who cannot be reached at all is no nearer with a wider guard
-                left = left[reached[left]]
+            if attempt == 0:
+                if nearby is not None:
+                    there = self._stay(X, answers, left[~(answers.floor[left] > nearby)])
+                    confirmed[there], reached[there] = True, False
+                left = left[reached[left]]  # who cannot be reached at all is no nearer with a wider guard
+            self._confirm(answers, left[reached[left]], confirmed)
             left = left[~confirmed[left]]
             answers.status[left] = Status.REJECTED  # unless the model confirms it further inside
             attempt += 1
         lost = rows[~confirmed[rows]]
         answers.points[lost] = np.nan
         answers.cost[lost] = np.nan
+
+    def _stay(self, X: FloatArray, answers: Answers, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Of the people at `rows` those whom the model gives their label as they are: they stay."""
+        there: npt.NDArray[np.intp] = rows[self.view.decide(X[rows]) == answers.label[rows]]
+        answers.points[there] = X[there]
+        answers.status[there] = Status.ALREADY
+        answers.cost[there] = answers.floor[there] = 0.0
+        return there
 
     def _reach(
         self,

@@ -15,7 +15,7 @@ from evenhand.explaining.targets import ANY_OTHER, aims, read_targets
 from evenhand.models import View
 from evenhand.models.base import REFUSED
 from evenhand.parallel import CHUNK, Progress, chunk_of, in_chunks
-from evenhand.status import ACCURATE, VALID, Status
+from evenhand.status import ACCURATE, NOTHING, VALID, Status
 from evenhand.table.people import below
 from evenhand.types import FloatArray, StatusArray
 
@@ -206,7 +206,7 @@ class Explainer(ABC):
         loose = np.flatnonzero((answers.gap > ACCURATE * answers.cost) & (answers.status == Status.OPTIMAL))
         if len(loose):  # next to nothing compared with the person's own size is nothing
             size = self.cost(X[loose], np.zeros(X.shape[1]))
-            answers.status[loose[answers.gap[loose] > 1e-12 * size]] = Status.INACCURATE
+            answers.status[loose[answers.gap[loose] > NOTHING * size]] = Status.INACCURATE
 
     def _labels(
         self, X: FloatArray, goal: npt.NDArray[np.int64], readable: npt.NDArray[np.bool_]

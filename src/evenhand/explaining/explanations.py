@@ -35,8 +35,8 @@ class Explanations:
     cost : array of shape (n,)
         Cost of the change; NaN where there is none.
     gap : array of shape (n,)
-        Proven: nothing cheaper than ``cost - gap`` exists, but for points so close to the boundary
-        (one part in 10^11) that rounding decides what the model says there.
+        Proven: nothing cheaper than ``cost - gap`` exists.  What an answer keeps from the boundary, so that rounding
+        cannot put it on the wrong side, is part of the gap.
     status : array of shape (n,)
         A :class:`Status` per person; :attr:`reason` says it in words.
     valid : array of shape (n,)

@@ -150,9 +150,9 @@ class View:
 
     def positions(self, labels: npt.NDArray[Any]) -> IntArray:
         """Position in `classes` of each label; -1 for one that the model does not know."""
-        n = len(self.classes)
-        if labels.dtype.kind == self.classes.dtype.kind == "i" and (np.diff(self.classes) == 1).all():
-            found = np.asarray(labels - self.classes[0], dtype=np.int64)  # most labels are numbered
+        n, labels = len(self.classes), labels.reshape(len(labels)) if labels.size == len(labels) else labels
+        if labels.dtype.kind == self.classes.dtype.kind == "i" and (np.diff(self.classes.astype(np.int64)) == 1).all():
+            found = labels.astype(np.int64) - int(self.classes[0])  # most labels are numbered
             found[(found < 0) | (found >= n)] = -1
             return found
         found = np.full(len(labels), -1, dtype=np.int64)

@@ -54,22 +54,22 @@ def _distance(boxes: Boxes, k: int, x: FloatArray, guard: float, limit: float) -
 
 
 @kernel
-def _before(boxes: Boxes, a: int, b: int, x: FloatArray, guard: float) -> bool:
+def _before(boxes: Boxes, a: int, b: int, x: FloatArray) -> bool:
     """Which of two equally costly boxes comes first: by l2 length, then lexicographically."""
     length_a = 0.0
     length_b = 0.0
     for j in range(len(x)):
-        step_a = (_coordinate(boxes, a, j, x[j], guard) - x[j]) * boxes.weight[j]
-        step_b = (_coordinate(boxes, b, j, x[j], guard) - x[j]) * boxes.weight[j]
+        step_a = (_coordinate(boxes, a, j, x[j], 0.0) - x[j]) * boxes.weight[j]
+        step_b = (_coordinate(boxes, b, j, x[j], 0.0) - x[j]) * boxes.weight[j]
         length_a += step_a * step_a
         length_b += step_b * step_b
     if abs(length_a - length_b) > TIE * max(length_a, length_b):
         return length_a < length_b
     room = 0.0
     for j in range(len(x)):
-        room = max(room, TIE * abs(_coordinate(boxes, a, j, x[j], guard) - x[j]))
+        room = max(room, TIE * abs(_coordinate(boxes, a, j, x[j], 0.0) - x[j]))
     for j in range(len(x)):
-        apart = _coordinate(boxes, a, j, x[j], guard) - _coordinate(boxes, b, j, x[j], guard)
+        apart = _coordinate(boxes, a, j, x[j], 0.0) - _coordinate(boxes, b, j, x[j], 0.0)
         if abs(apart) > room:
             return bool(apart < 0.0)
     return False
@@ -83,29 +83,36 @@ def nearest_box(
     cutoff: FloatArray,
     points: FloatArray,
     cost: FloatArray,
+    bound: FloatArray,
     piece: npt.NDArray[np.int64],
     outcome: npt.NDArray[np.int64],
 ) -> None:
-    """The nearest point of the union of boxes for every row of `X`; its cost is exact."""
+    """The nearest point of the union of boxes for every row of `X`.
+
+    Which box is nearest is decided without the guard, and so is the bound; the point in it keeps the guard.
+    """
     for q in range(len(X)):
         x = X[q]
         limit = cutoff[q] if boxes.order == 1 else cutoff[q] * cutoff[q]
         best = limit
         chosen = -1
         for k in range(len(boxes.lower)):
-            found = _distance(boxes, k, x, guard, best + TIE * best if best < np.inf else np.inf)
+            found = _distance(boxes, k, x, 0.0, best + TIE * best if best < np.inf else np.inf)
             if found == np.inf:
                 continue
             tied = chosen >= 0 and abs(found - best) <= TIE * max(found, best)
-            if _before(boxes, k, chosen, x, guard) if tied else (chosen < 0 or found < best):
+            if _before(boxes, k, chosen, x) if tied else (chosen < 0 or found < best):
                 best = found
                 chosen = k
         piece[q] = chosen
         if chosen < 0:
             outcome[q] = NOTHING if cutoff[q] == np.inf else PRUNED
-            cost[q] = np.inf
+            cost[q] = bound[q] = np.inf
             continue
         outcome[q] = FOUND
-        cost[q] = best if boxes.order == 1 else np.sqrt(best)
+        cost[q] = _distance(boxes, chosen, x, guard, np.inf)
+        bound[q] = best
+        if boxes.order == 2:
+            cost[q], bound[q] = np.sqrt(cost[q]), np.sqrt(best)
         for j in range(len(x)):
             points[q, j] = _coordinate(boxes, chosen, j, x[j], guard)

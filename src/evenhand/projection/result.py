@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.status import ACCURATE, Status, statuses
+from evenhand.status import ACCURATE, NOTHING, Status, statuses
 from evenhand.types import BoolArray, FloatArray, IntArray, StatusArray
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Projection:
         A :class:`Status` per query.
     nodes : array of shape (n,), optional
         How many nodes a search has looked at.
+    owed : array of shape (n,), optional
+        How much of the gap is what the guard costs; the rest is what the solver leaves open.
     """
 
     points: FloatArray
@@ -41,6 +43,7 @@ class Projection:
     piece: IntArray
     status: StatusArray
     nodes: IntArray | None = None
+    owed: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -110,7 +113,7 @@ def judged(cost: FloatArray, bound: FloatArray, failed: BoolArray, size: FloatAr
         gap = np.maximum(cost - bound, 0.0)
         accurate = gap <= ACCURATE * cost
         if size is not None:
-            accurate |= gap <= 1e-12 * size
+            accurate |= gap <= NOTHING * size
     status[reached & accurate] = Status.OPTIMAL
     return status
 
@@ -128,4 +131,8 @@ def scattered(part: Projection, rows: BoolArray) -> Projection:
     if part.nodes is not None:
         nodes = np.zeros(n, dtype=np.int64)
         nodes[rows] = part.nodes
-    return Projection(points, cost, bound, piece, status, nodes)
+    owed = None
+    if part.owed is not None:
+        owed = np.zeros(n)
+        owed[rows] = part.owed
+    return Projection(points, cost, bound, piece, status, nodes, owed)

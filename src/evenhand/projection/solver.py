@@ -18,7 +18,7 @@ from evenhand.table.limits import FREE
 from evenhand.table.people import below
 from evenhand.types import BoolArray, FloatArray
 
-GUARD = 1e-11  # what an answer keeps from every constraint at first, relative to the numbers that meet there
+GUARD = 1e-13  # what an answer keeps from every constraint at first, relative to the numbers that meet there
 TOO_LARGE = 1e100  # past this squares overflow; NaN and infinity are not below it either
 
 
@@ -40,7 +40,7 @@ class Projector(ABC):
         Who is asked first: the solvers that know more about fewer problems.
     """
 
-    guards: ClassVar[tuple[tuple[float, float], ...]] = ((GUARD, 0.0), (1e-9, 0.0), (1e-7, 0.0), (1e-5, 0.0))
+    guards: ClassVar[tuple[tuple[float, float], ...]] = tuple((g, 0.0) for g in (GUARD, 1e-11, 1e-9, 1e-7, 1e-5))
     convex: ClassVar[bool] = False
     rank: ClassVar[int] = 1
 

@@ -54,7 +54,10 @@ def distances_to_pieces(
                 cost = found.cost[reached]
                 distances[some[reached], i] = cost - found.gap[reached]
                 jumps[some[reached], i] = explainer.cost(found.points[reached], told[some[reached]])
-                loose = np.maximum(found.gap[reached] - ROUNDING * cost, 0.0)  # the rest of the gap is rounding
+                owed = (
+                    0.0 if found.owed is None else found.owed[reached]
+                )  # to the guard, which the answer keeps as well
+                loose = np.maximum(found.gap[reached] - owed - ROUNDING * cost, 0.0)  # the rest of it is rounding
                 room[some[reached], i] = np.sqrt(loose * (2.0 * cost - loose))
                 unknown = some[found.status == Status.FAILED]
                 distances[unknown, i], jumps[unknown, i] = 0.0, np.inf  # nothing is known, so nothing is excluded

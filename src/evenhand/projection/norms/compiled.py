@@ -243,7 +243,7 @@ def _axes(ellipsoid: Ellipsoid, frame: FloatArray, free: npt.NDArray[np.intp]) -
 def _stacked(order: int, rows: list[_Rows], frame: FloatArray, dim: int, *, curved: bool) -> Rows:
     A = _stack([r.A for r in rows], frame.shape[1])
     widest = max((len(r.b) for r in rows), default=0)
-    known = order == 2 and not curved and len(A) * widest <= KEPT
+    known = order == 2 and not curved and widest <= 2 * frame.shape[1]  # no more memory than the rows themselves
     products = [np.pad(r.A @ r.A.T, ((0, 0), (0, widest - len(r.b)))) for r in rows] if known else []
     return Rows(
         order=order,

@@ -12,7 +12,7 @@ from evenhand.projection.memory import Room
 from evenhand.projection.norms.arrays import Curves, Rows
 from evenhand.projection.norms.homotopy import l1_ellipsoid
 from evenhand.projection.norms.pivot import l2_ellipsoid
-from evenhand.projection.norms.proof import bound_of, holding, judge, moving, weigh_rows
+from evenhand.projection.norms.proof import bound_of, holding, judge, moving, weigh_rows, without_guard
 from evenhand.projection.norms.query import ROUNDING, TIE, Query, dual_norm, most_rows, norm, query_memory
 from evenhand.projection.norms.simplex import ABANDONED, FAILED, OPTIMAL, l1_halfspaces
 from evenhand.projection.norms.sweep import PathWork, path_work
@@ -94,19 +94,19 @@ def _tangent_bound(t: Rows, c: Curves, e: int, w: CurvedQuery) -> float:
     for i in range(start, stop):
         length += w.g[i] * w.g[i]
     length = np.sqrt(length)
-    if length <= w.rho[e] + w.slop[e]:
+    if length <= c.radius[e] + w.slop[e]:
         return 0.0
     w.rows.dual[:] = 0.0
     for i in range(start, stop):
         for j in range(len(w.rows.dual)):
             w.rows.dual[j] += c.R[i, j] * w.g[i]
     size = dual_norm(t.order, w.rows.dual)
-    return (length - w.rho[e]) * length / size if size > 0.0 else np.inf
+    return (length - c.radius[e]) * length / size if size > 0.0 else np.inf
 
 
 @kernel
 def _weigh_curve(c: Curves, e: int, w: CurvedQuery, xi: FloatArray, weight: float, reach: float) -> tuple[
-    float, float, float, float
+    float, float, float, float, float
 ]:  # fmt: skip
     """What the ellipsoid adds to the bound, as :func:`weigh_rows` says it of rows."""
     value = 0.0
@@ -122,14 +122,15 @@ def _weigh_curve(c: Curves, e: int, w: CurvedQuery, xi: FloatArray, weight: floa
     length = np.sqrt(length)
     violation = 0.1 * (length - w.rho[e]) / (w.slop[e] + 0.1 * (reach + ROUNDING * w.rho[e]))
     if not weight > 0.0:
-        return 0.0, 0.0, violation, 0.0
+        return 0.0, 0.0, violation, 0.0, 0.0
     value -= w.rho[e] * weight * length
     for i in range(count):
         y = weight * w.away[i]
         value -= y * w.g[start + i]
         for j in range(len(xi)):
             w.rows.dual[j] += y * c.R[start + i, j]
-    return value, weight * length * w.slop[e], violation, weight * length
+    mass = weight * length
+    return value, mass * w.slop[e], violation, mass, mass * (c.radius[e] - w.rho[e])
 
 
 @kernel
@@ -242,36 +243,39 @@ def l2_curved(t: Rows, c: Curves, piece: int, p: int, e: int, w: CurvedQuery, cu
 @kernel
 def solve_curved(
     solve: Any, t: Rows, c: Curves, piece: int, p: int, e: int, w: CurvedQuery, cutoff: float
-) -> tuple[int, float, float, bool, float]:
+) -> tuple[int, float, float, bool, float, float]:
     """Project onto ellipsoid e and polyhedron p (-1: none; one of them there is), into ``xi`` and ``lam`` of the query.
 
-    Returns status, cost, proven bound, whether ties are possible, and the ellipsoid's multiplier.
+    Returns status, cost, proven bound, whether ties are possible, the ellipsoid's multiplier, and what the cost owes to
+    the guard, at most.
     """
     if e >= 0 and w.rho[e] <= 0.0:
-        return FAILED, np.inf, 0.0, False, 0.0
+        return FAILED, np.inf, 0.0, False, 0.0, 0.0
     status, weight = solve(t, c, piece, p, e, w, cutoff)
     if status == FAILED:
-        return FAILED, np.inf, 0.0, False, 0.0
+        return FAILED, np.inf, 0.0, False, 0.0, 0.0
     q = w.rows
     cost = norm(t.order, q.xi)
     reach = ROUNDING * cost
     q.dual[:] = 0.0
-    value, noise, violation, mass = 0.0, 0.0, 0.0, 0.0
+    value, noise, violation, mass, owed = 0.0, 0.0, 0.0, 0.0, 0.0
     if p >= 0:
-        value, noise, violation, mass = weigh_rows(t, p, q, q.xi, q.lam, reach)
+        value, noise, violation, mass, owed = weigh_rows(t, p, q, q.xi, q.lam, reach)
     if e >= 0:
-        more, its_noise, outside, its_mass = _weigh_curve(c, e, w, q.xi, weight, reach)
+        more, its_noise, outside, its_mass, its_owed = _weigh_curve(c, e, w, q.xi, weight, reach)
         value, noise, violation, mass = value + more, noise + its_noise, max(violation, outside), mass + its_mass
+        owed += its_owed
     bound, noise, cancelled = bound_of(t.order, q, value, noise, mass)
+    proven = without_guard(t.order, q, value, owed)
     if status == ABANDONED:  # on the word of a running bound, which rounding may have spoilt
-        return (ABANDONED if bound > cutoff else FAILED), np.inf, bound, False, 0.0
+        return (ABANDONED if bound > cutoff else FAILED), np.inf, proven, False, 0.0, 0.0
     ties = False
     if t.order == 1:
         held = holding(q.lam, t.start[p + 1] - t.start[p] if p >= 0 else 0)
         if weight > 0.0:
             held += c.start[e + 1] - c.start[e]
         ties = moving(q) > held or (weight > 0.0 and _rests(q, q.xi))
-    return judge(status, cost, bound, noise, violation, cancelled), cost, bound, ties, weight
+    return judge(status, cost, bound, noise, violation, cancelled, proven), cost, proven, ties, weight, bound - proven
 
 
 @kernel

@@ -37,6 +37,7 @@ class _Found:
     cost: FloatArray
     bound: FloatArray
     piece: npt.NDArray[np.int64]
+    owed: FloatArray
     failed: npt.NDArray[np.bool_]
 
 
@@ -84,11 +85,11 @@ class NormProjector(Projector):
             points[reached] = self.problem.limits.snap(points[reached], X[reached])
         known = self.compiled.index
         if reached.all():
-            return Projection(points, cost, bound, known[found.piece], status)
+            return Projection(points, cost, bound, known[found.piece], status, owed=found.owed)
         points[~reached] = np.nan
         piece = np.where(reached, known[found.piece] if len(known) else -1, -1)
         bound = np.where(reached, bound, np.where(found.failed, 0.0, np.inf))
-        return Projection(points, np.where(reached, cost, np.nan), bound, piece, status)
+        return Projection(points, np.where(reached, cost, np.nan), bound, piece, status, owed=found.owed)
 
     def before(self, a: FloatArray, b: FloatArray) -> bool:
         """Which of two equally costly changes comes first: as the kernels decide it."""
@@ -98,24 +99,27 @@ class NormProjector(Projector):
         n = len(X)
         points, cost = np.empty_like(X), np.empty(n)
         piece, outcome = np.empty(n, np.int64), np.empty(n, np.int64)
-        nearest_box(boxes, X, guard, cutoff, points, cost, piece, outcome)
-        return _Found(points, cost, cost, piece, np.zeros(n, dtype=bool))
+        bound = np.empty(n)
+        nearest_box(boxes, X, guard, cutoff, points, cost, bound, piece, outcome)
+        owed = np.subtract(cost, bound, out=np.zeros(n), where=np.isfinite(cost))
+        return _Found(points, cost, bound, piece, owed, np.zeros(n, dtype=bool))
 
     def _general(self, X: FloatArray, guard: float, cutoff: FloatArray) -> _Found:
         n, free = len(X), self.compiled.free
         if not len(free) or not len(self.compiled.index):
             return self._nobody_moves(X)
-        xi, _, cost, bound, piece, outcome, _ = self._kernel(X, guard, cutoff)
+        xi, _, cost, bound, piece, outcome, _, owed = self._kernel(X, guard, cutoff)
         failed = np.zeros(n, dtype=bool)
         for q in np.flatnonzero((outcome == TIED) | (outcome == UNRESOLVED)):
             failed[q], xi[q], cost[q], bound[q], piece[q] = self._repair(X[q], guard, cutoff[q])
+            owed[q] = 0.0  # not known
         points = self.compiled.changes(xi, out=xi)
         if len(free) == self.dim:
             points += X
         else:
             change, points = points, X.copy()
             points[:, free] += change
-        return _Found(points, cost, bound, piece, failed)
+        return _Found(points, cost, bound, piece, owed, failed)
 
     def _nobody_moves(self, X: FloatArray) -> _Found:
         """Nothing may change, or there is no piece: a query is its own answer, or has none."""
@@ -125,25 +129,32 @@ class NormProjector(Projector):
                 if inside(instance(self.compiled, k, x, 0.0)):
                     piece[q] = k
         cost = np.where(piece >= 0, 0.0, np.inf)
-        return _Found(X.copy(), cost, cost, piece, np.zeros(len(X), dtype=bool))
+        return _Found(X.copy(), cost, cost.copy(), piece, np.zeros(len(X)), np.zeros(len(X), dtype=bool))
 
     def _kernel(
         self, X: FloatArray, guard: float, cutoff: FloatArray, only: int = -1, rows: int = 0
     ) -> tuple[
-        FloatArray, FloatArray, FloatArray, FloatArray, npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray
+        FloatArray,
+        FloatArray,
+        FloatArray,
+        FloatArray,
+        npt.NDArray[np.int64],
+        npt.NDArray[np.int64],
+        FloatArray,
+        FloatArray,
     ]:
         n, t, c, memory = len(X), self.compiled.rows, self.compiled.curves, self._memory()
         xi, mult = np.zeros((n, len(self.compiled.free))), np.zeros((n, rows))
-        weight, cost, bound = np.zeros(n), np.empty(n), np.empty(n)
+        weight, cost, bound, owed = np.zeros(n), np.empty(n), np.empty(n), np.empty(n)
         piece, outcome = np.empty(n, np.int64), np.empty(n, np.int64)
         l1 = self.cost.order == 1
         if c is None:
             search = nearest_polyhedron_l1 if l1 else nearest_polyhedron_l2
-            search(t, X, guard, cutoff, only, memory, xi, mult, cost, bound, piece, outcome)
+            search(t, X, guard, cutoff, only, memory, xi, mult, cost, bound, piece, outcome, owed)
         else:
             nearest = nearest_piece_l1 if l1 else nearest_piece_l2
-            nearest(t, c, X, guard, cutoff, only, memory, xi, mult, weight, cost, bound, piece, outcome)
-        return xi, weight, cost, bound, piece, outcome, mult
+            nearest(t, c, X, guard, cutoff, only, memory, xi, mult, weight, cost, bound, piece, outcome, owed)
+        return xi, weight, cost, bound, piece, outcome, mult, owed
 
     def _memory(self) -> Any:
         """What the kernels work in: of one call a few hundred people long, making it would take a tenth."""
@@ -160,7 +171,7 @@ class NormProjector(Projector):
 
     def solve_piece(self, piece: int, X: FloatArray, guard: float = 0.0) -> tuple[FloatArray, FloatArray]:
         """Cost and proven bound of one compiled piece for every query, by the kernels alone."""
-        _, _, cost, bound, _, _, _ = self._kernel(X, guard, np.full(len(X), np.inf), only=piece)
+        _, _, cost, bound, _, _, _, _ = self._kernel(X, guard, np.full(len(X), np.inf), only=piece)
         return cost, bound
 
     def _one(self, piece: int, x: FloatArray, guard: float) -> Answer:
@@ -168,14 +179,14 @@ class NormProjector(Projector):
         own = self.compiled.polyhedron(piece)
         rows = own.stop - own.start
         part = instance(self.compiled, piece, x, guard)
-        xi, weight, cost, bound, _, outcome, mult = self._kernel(
+        xi, weight, cost, bound, _, outcome, mult, _ = self._kernel(
             x[None], guard, np.full(1, np.inf), only=piece, rows=rows
         )
         if outcome[0] in (FOUND, TIED):
             balls = tuple(weight[0] * (R @ xi[0] - g) for R, g, _ in part.balls)
             return Answer(OPTIMAL, xi[0], float(cost[0]), float(bound[0]), mult[0], balls, outcome[0] == FOUND)
         if outcome[0] == UNRESOLVED:
-            return by_library(part)
+            return by_library(part, instance(self.compiled, piece, x, 0.0))
         return Answer(INFEASIBLE, xi[0], np.inf, np.inf, mult[0])
 
     def _repair(self, x: FloatArray, guard: float, cutoff: float) -> tuple[bool, FloatArray, float, float, int]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from evenhand.projection._numba import entry, kernel
 from evenhand.projection.norms.arrays import Rows
 from evenhand.projection.norms.pivot import l2_halfspaces
-from evenhand.projection.norms.proof import bound_of, holding, judge, moving, weigh_rows
+from evenhand.projection.norms.proof import bound_of, holding, judge, moving, weigh_rows, without_guard
 from evenhand.projection.norms.query import (
     FOUND,
     NOTHING,
@@ -36,37 +36,39 @@ from evenhand.types import FloatArray
 
 
 @kernel
-def solve_polyhedron(solve: Any, t: Rows, p: int, q: Query) -> tuple[int, float, float, bool]:
+def solve_polyhedron(solve: Any, t: Rows, p: int, q: Query) -> tuple[int, float, float, bool, float]:
     """Project onto polyhedron p, into ``q.xi`` and ``q.lam``; `solve` is the solver of the norm.
 
-    Returns status, cost, proven bound, and whether ties are possible.
+    Returns status, cost, proven bound, whether ties are possible, and what the cost owes to the guard, at most.
     """
     start, stop = t.start[p], t.start[p + 1]
     A, gram = t.A[start:stop], t.gram[start:stop]
     status = solve(A, gram, q.h[start:stop], q.tol[start:stop], q.solver, q.xi, q.lam)
     if status == FAILED:
-        return FAILED, np.inf, 0.0, False
+        return FAILED, np.inf, 0.0, False, 0.0
     cost = norm(t.order, q.xi)
     q.dual[:] = 0.0
-    value, noise, violation, mass = weigh_rows(t, p, q, q.xi, q.lam, ROUNDING * cost)
+    value, noise, violation, mass, owed = weigh_rows(t, p, q, q.xi, q.lam, ROUNDING * cost)
     bound, noise, cancelled = bound_of(t.order, q, value, noise, mass)
+    proven = without_guard(t.order, q, value, owed)
     ties = t.order == 1 and moving(q) > holding(q.lam, stop - start)
-    return judge(status, cost, bound, noise, violation, cancelled), cost, bound, ties
+    return judge(status, cost, bound, noise, violation, cancelled, proven), cost, proven, ties, bound - proven
 
 
 @kernel
 def _search(
     solve: Any, t: Rows, x: FloatArray, guard: float, cutoff: float, only: int, q: Query, best: FloatArray,
     mult: FloatArray,
-) -> tuple[int, float, float, int]:  # fmt: skip
+) -> tuple[int, float, float, int, float]:  # fmt: skip
     """The nearest point over all polyhedra (or `only` one), written to `best`.
 
-    Returns outcome, cost, proven bound and polyhedron; its multipliers go to `mult` if it has room for them.
+    Returns outcome, cost, proven bound, polyhedron, and what the cost owes to the guard, at most; the multipliers go to
+    `mult` if it has room for them.
     """
     load_rows(t, x, guard, q)
     for k in range(len(q.open)):
         q.open[k] = only < 0 or only == k
-    leader = Leader(np.inf, -1, False)
+    leader = Leader(np.inf, -1, False, 0.0)
     proven = np.inf  # the least bound of what was solved
     missing = np.inf  # the least bound of what could not be solved here
     while True:
@@ -74,42 +76,44 @@ def _search(
         if p < 0 or least > worth(leader.cost, cutoff):
             break
         q.open[p] = False
-        status, cost, bound, ties = solve_polyhedron(solve, t, p, q)
+        status, cost, bound, ties, owed = solve_polyhedron(solve, t, p, q)
         if status == FAILED:
             missing = min(missing, max(least, bound))
         elif status == OPTIMAL:
             proven = min(proven, bound)
-            leader = challenged(t, q, leader, cost, ties, p, best, mult)
+            leader = challenged(t, q, leader, cost, ties, p, owed, best, mult)
     if missing < np.inf and missing <= worth(leader.cost, cutoff):
-        return UNRESOLVED, leader.cost, min(proven, missing), leader.piece
+        return UNRESOLVED, leader.cost, min(proven, missing), leader.piece, leader.owed
     if leader.piece < 0:
-        return (NOTHING if cutoff == np.inf else PRUNED), np.inf, np.inf, -1
-    return (TIED if leader.tied else FOUND), leader.cost, min(proven, leader.cost), leader.piece
+        return (NOTHING if cutoff == np.inf else PRUNED), np.inf, np.inf, -1, 0.0
+    return (TIED if leader.tied else FOUND), leader.cost, min(proven, leader.cost), leader.piece, leader.owed
 
 
 @kernel
 def _search_all(
     solve: Any, t: Rows, X: FloatArray, guard: float, cutoff: FloatArray, only: int, q: Query, xi: FloatArray,
     mult: FloatArray, cost: FloatArray, bound: FloatArray, piece: npt.NDArray[np.int64],
-    outcome: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.int64], owed: FloatArray,
 ) -> None:  # fmt: skip
     for i in range(len(X)):
-        outcome[i], cost[i], bound[i], piece[i] = _search(solve, t, X[i], guard, cutoff[i], only, q, xi[i], mult[i])
+        outcome[i], cost[i], bound[i], piece[i], owed[i] = _search(
+            solve, t, X[i], guard, cutoff[i], only, q, xi[i], mult[i]
+        )
 
 
 @entry
 def nearest_polyhedron_l1(
     t: Rows, X: FloatArray, guard: float, cutoff: FloatArray, only: int, q: Query, xi: FloatArray, mult: FloatArray,
-    cost: FloatArray, bound: FloatArray, piece: npt.NDArray[np.int64], outcome: npt.NDArray[np.int64],
+    cost: FloatArray, bound: FloatArray, piece: npt.NDArray[np.int64], outcome: npt.NDArray[np.int64], owed: FloatArray,
 ) -> None:  # fmt: skip
     """Search in l1 for every row of `X`; `mult` has one row per query, of width 0 if nobody wants it."""
-    _search_all(l1_halfspaces, t, X, guard, cutoff, only, q, xi, mult, cost, bound, piece, outcome)
+    _search_all(l1_halfspaces, t, X, guard, cutoff, only, q, xi, mult, cost, bound, piece, outcome, owed)
 
 
 @entry
 def nearest_polyhedron_l2(
     t: Rows, X: FloatArray, guard: float, cutoff: FloatArray, only: int, q: Query, xi: FloatArray, mult: FloatArray,
-    cost: FloatArray, bound: FloatArray, piece: npt.NDArray[np.int64], outcome: npt.NDArray[np.int64],
+    cost: FloatArray, bound: FloatArray, piece: npt.NDArray[np.int64], outcome: npt.NDArray[np.int64], owed: FloatArray,
 ) -> None:  # fmt: skip
     """The same in l2."""
-    _search_all(l2_halfspaces, t, X, guard, cutoff, only, q, xi, mult, cost, bound, piece, outcome)
+    _search_all(l2_halfspaces, t, X, guard, cutoff, only, q, xi, mult, cost, bound, piece, outcome, owed)

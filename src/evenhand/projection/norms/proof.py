@@ -22,12 +22,14 @@ RAY = 1e-10  # multipliers that cancel to this part of themselves prove that the
 @kernel
 def weigh_rows(
     t: Rows, p: int, q: Query, xi: FloatArray, lam: FloatArray, reach: float
-) -> tuple[float, float, float, float]:
+) -> tuple[float, float, float, float, float]:
     """What the rows of a polyhedron add to the bound: its value, rounding error, and mass of multipliers.
 
-    Also the worst violation relative to each row's own rounding level; A'l is added to ``q.dual``.
+    Also the worst violation relative to each row's own rounding level, and what the value owes to the guard; A'l is
+    added to ``q.dual``.
     """
     value = 0.0
+    owed = 0.0
     noise = 0.0
     mass = 0.0
     violation = 0.0
@@ -40,22 +42,32 @@ def weigh_rows(
             violation = max(violation, excess / (q.tol[i] + reach))
         if lam[i - start] > 0.0:
             value -= lam[i - start] * q.h[i]
+            owed += lam[i - start] * q.inset[i]
             noise += lam[i - start] * q.tol[i]
             mass += lam[i - start]
             for j in range(len(xi)):
                 q.dual[j] += lam[i - start] * t.A[i, j]
-    return value, noise, violation, mass
+    return value, noise, violation, mass, owed
 
 
 @kernel
 def bound_of(order: int, q: Query, value: float, noise: float, mass: float) -> tuple[float, float, float]:
-    """The bound, its rounding error, and how far the multipliers cancel (a ray cancels to nothing)."""
+    """The bound with the guard, its rounding error, and how far the multipliers cancel (a ray cancels to nothing)."""
     size = dual_norm(order, q.dual)
     if not (0.0 < value < np.inf and size < np.inf):  # also for numbers that have overflowed
         return 0.0, 0.0, 1.0
     if size == 0.0:
         return np.inf, 0.0, 0.0
     return value / size, noise / size, size / mass
+
+
+@kernel
+def without_guard(order: int, q: Query, value: float, owed: float) -> float:
+    """What the same multipliers prove about the region as it is, of whose value some is owed to the guard."""
+    size = dual_norm(order, q.dual)
+    if not (0.0 < value - owed < np.inf and size < np.inf):
+        return 0.0
+    return (value - owed) / size if size > 0.0 else np.inf
 
 
 @kernel
@@ -83,11 +95,16 @@ def holding(lam: FloatArray, m: int) -> int:
 
 
 @kernel
-def judge(status: int, cost: float, bound: float, noise: float, violation: float, cancelled: float) -> int:
-    """Keep a status only where the numbers prove it; anything else has FAILED."""
+def judge(
+    status: int, cost: float, bound: float, noise: float, violation: float, cancelled: float, proven: float
+) -> int:
+    """Keep a status only where the numbers prove it; anything else has FAILED.
+
+    That there is no point has to be `proven` without the guard as well: a piece may be thinner than that.
+    """
     if status == OPTIMAL:
         exact = cost - bound <= GAP * cost + noise
         return OPTIMAL if exact and violation <= 10.0 else FAILED
     if status == INFEASIBLE:
-        return INFEASIBLE if bound > 0.0 and cancelled <= RAY else FAILED
+        return INFEASIBLE if bound > 0.0 and proven > 0.0 and cancelled <= RAY else FAILED
     return status

@@ -15,6 +15,7 @@ from evenhand.types import FloatArray
 FOUND, NOTHING, UNRESOLVED, TIED, PRUNED = 0, 1, 2, 3, 4  # how a search ended
 
 ROUNDING = 1e-12
+LAST_BITS = 2e-15  # what products of a row with a person are rounded by, relative to the numbers that meet there
 TIE = 1e-9  # relative difference of costs that counts as none
 
 
@@ -26,6 +27,7 @@ class Query(NamedTuple):
 
     h: FloatArray
     tol: FloatArray  # rounding level of each row
+    inset: FloatArray  # what the guard takes from each row, and what rounding may
     bound: FloatArray  # of each polyhedron
     open: npt.NDArray[np.bool_]  # pieces that may still hold the answer
     xi: FloatArray
@@ -38,6 +40,7 @@ def query_memory(room: Room, t: Rows, n_pieces: int, solver: Any) -> Query:
     """Memory for one thread; `solver` makes that of a solver, for some coordinates and rows at most."""
     f, most = t.A.shape[1], most_rows(t)
     return Query(
+        room(len(t.b)),
         room(len(t.b)),
         room(len(t.b)),
         room(len(t.start) - 1),
@@ -97,16 +100,19 @@ def products(table: FloatArray, x: FloatArray, total: FloatArray, size: FloatArr
 
 @kernel
 def load_rows(t: Rows, x: FloatArray, guard: float, q: Query) -> None:
-    """Right-hand sides for the query `x`, with room for rounding, and first bounds."""
+    """Right-hand sides for the query `x`, with room for rounding, and first bounds: those of the region as it is."""
     products(t.on_x, x, q.h, q.tol)
     for p in range(len(q.bound)):
         bound = 0.0
         for i in range(t.start[p], t.start[p + 1]):
             magnitude = q.tol[i] + abs(t.b[i])
-            q.h[i] = t.b[i] - t.absolute[i] * q.h[i] - guard * t.guarded[i] * magnitude
+            side = t.b[i] - t.absolute[i] * q.h[i]
+            kept = guard * t.guarded[i] * magnitude
+            q.h[i] = side - kept
+            q.inset[i] = kept + LAST_BITS * magnitude
             q.tol[i] = ROUNDING * magnitude
-            if q.h[i] < 0.0:
-                bound = max(bound, -q.h[i] / t.size[i])
+            if q.h[i] + q.inset[i] < 0.0:
+                bound = max(bound, -(q.h[i] + q.inset[i]) / t.size[i])
         if bound < np.inf:  # a change of this size has rounding errors of its own
             for i in range(t.start[p], t.start[p + 1]):
                 q.tol[i] = max(q.tol[i], ROUNDING * bound)
@@ -182,16 +188,28 @@ def before(t: Rows, a: FloatArray, cost_a: float, b: FloatArray, cost_b: float) 
 
 
 class Leader(NamedTuple):
-    """The best piece so far: its cost, which one it is (-1: none), and whether ties with it are possible."""
+    """The best piece so far: its cost, which one it is (-1: none), and whether ties with it are possible.
+
+    Also what its cost owes to the guard, at most.
+    """
 
     cost: float
     piece: int
     tied: bool
+    owed: float
 
 
 @kernel
 def challenged(
-    t: Rows, q: Query, leader: Leader, cost: float, ties: bool, piece: int, best: FloatArray, mult: FloatArray
+    t: Rows,
+    q: Query,
+    leader: Leader,
+    cost: float,
+    ties: bool,
+    piece: int,
+    owed: float,
+    best: FloatArray,
+    mult: FloatArray,
 ) -> Leader:
     """Who leads after a piece was solved, into ``q.xi`` and ``q.lam``; its point and multipliers are kept."""
     tied = leader.tied
@@ -200,7 +218,7 @@ def challenged(
     elif cost < leader.cost:
         tied = ties
     if leader.piece >= 0 and not before(t, q.xi, cost, best, leader.cost):
-        return Leader(leader.cost, leader.piece, tied)
+        return Leader(leader.cost, leader.piece, tied, leader.owed)
     copy(q.xi, best)
     copy(q.lam, mult)
-    return Leader(cost, piece, tied)
+    return Leader(cost, piece, tied, owed)

@@ -6,7 +6,7 @@ not unique.  Their answers are certified by the same dual bound as the kernels' 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import clarabel
@@ -107,8 +107,19 @@ def _bound(problem: Instance, mult: FloatArray, ball_mult: tuple[FloatArray, ...
     return value / size if size > 0 else np.inf
 
 
-def by_library(problem: Instance) -> Answer:
-    """Solve with Clarabel."""
+def by_library(problem: Instance, unguarded: Instance) -> Answer:
+    """Solve with Clarabel; what is proven is proven about the problem without its guard.
+
+    A piece that is thinner than the guard has no point, but that is no proof that there is none.
+    """
+    answer = _solved(problem)
+    if answer.status == INFEASIBLE:
+        bare = _solved(unguarded)
+        return answer if bare.status == INFEASIBLE else replace(answer, status=FAILED, bound=bare.bound)
+    return replace(answer, bound=_bound(unguarded, answer.mult, answer.ball_mult))
+
+
+def _solved(problem: Instance) -> Answer:
     f = problem.A.shape[1]
     if inside(problem):
         none = tuple(np.zeros_like(g) for _, g, _ in problem.balls)

@@ -35,7 +35,7 @@ from evenhand.projection.norms.query import (
     most_promising,
     worth,
 )
-from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
+from evenhand.projection.norms.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
 _POLYHEDRON, _ELLIPSOID, _PAIR, _NOT_HERE = 0, 1, 2, 3
@@ -89,15 +89,15 @@ def _load(t: Rows, c: Curves, x: FloatArray, guard: float, cutoff: float, only: 
 def _search(
     solve: Any, t: Rows, c: Curves, x: FloatArray, guard: float, cutoff: float, only: int,
     w: CurvedQuery, best: FloatArray, mult: FloatArray,
-) -> tuple[int, float, float, int, float]:  # fmt: skip
+) -> tuple[int, float, float, int, float, float]:  # fmt: skip
     """The nearest point over all pieces (or `only` one), written to `best`.
 
-    `solve` is the solver of the norm.  Returns outcome, cost, proven bound, piece, and
-    the ellipsoid's multiplier; the rows' multipliers go to `mult` if it has room for them.
+    `solve` is the solver of the norm.  Returns outcome, cost, proven bound, piece, the ellipsoid's multiplier,
+    and what the cost owes to the guard, at most; the rows' multipliers go to `mult` if it has room for them.
     """
     q = w.rows
     _load(t, c, x, guard, cutoff, only, w)
-    leader = Leader(np.inf, -1, False)
+    leader = Leader(np.inf, -1, False, 0.0)
     its_weight = 0.0  # of the leader's ellipsoid
     proven = np.inf  # the least bound of what was solved
     missing = np.inf  # the least bound of what could not be solved here
@@ -114,7 +114,7 @@ def _search(
             continue
         home = -1 if stage == _ELLIPSOID else p
         curve = -1 if stage == _POLYHEDRON else e
-        status, cost, bound, ties, weight = solve_curved(solve, t, c, piece, home, curve, w, limit)
+        status, cost, bound, ties, weight, owed = solve_curved(solve, t, c, piece, home, curve, w, limit)
         if status == INFEASIBLE:
             bound = np.inf
         if stage == _POLYHEDRON:
@@ -137,26 +137,35 @@ def _search(
         w.bound[piece] = max(w.bound[piece], bound)
         if status == FAILED:
             missing = min(missing, w.bound[piece])
+        elif status == ABANDONED:  # dearer than what is known, but for what the guard costs
+            proven = min(proven, bound)
         elif status == OPTIMAL:
             proven = min(proven, bound)
-            leader = challenged(t, q, leader, cost, ties, piece, best, mult)
+            leader = challenged(t, q, leader, cost, ties, piece, owed, best, mult)
             if leader.piece == piece:
                 its_weight = weight
     if missing < np.inf and missing <= worth(leader.cost, cutoff):
-        return UNRESOLVED, leader.cost, min(proven, missing), leader.piece, its_weight
+        return UNRESOLVED, leader.cost, min(proven, missing), leader.piece, its_weight, leader.owed
     if leader.piece < 0:
-        return (NOTHING if cutoff == np.inf else PRUNED), np.inf, np.inf, -1, 0.0
-    return (TIED if leader.tied else FOUND), leader.cost, min(proven, leader.cost), leader.piece, its_weight
+        return (NOTHING if cutoff == np.inf else PRUNED), np.inf, np.inf, -1, 0.0, 0.0
+    return (
+        (TIED if leader.tied else FOUND),
+        leader.cost,
+        min(proven, leader.cost),
+        leader.piece,
+        its_weight,
+        leader.owed,
+    )
 
 
 @kernel
 def _search_all(
     solve: Any, t: Rows, c: Curves, X: FloatArray, guard: float, cutoff: FloatArray, only: int,
     w: CurvedQuery, xi: FloatArray, mult: FloatArray, weight: FloatArray, cost: FloatArray, bound: FloatArray,
-    piece: npt.NDArray[np.int64], outcome: npt.NDArray[np.int64],
+    piece: npt.NDArray[np.int64], outcome: npt.NDArray[np.int64], owed: FloatArray,
 ) -> None:  # fmt: skip
     for i in range(len(X)):
-        outcome[i], cost[i], bound[i], piece[i], weight[i] = _search(
+        outcome[i], cost[i], bound[i], piece[i], weight[i], owed[i] = _search(
             solve, t, c, X[i], guard, cutoff[i], only, w, xi[i], mult[i]
         )
 
@@ -165,17 +174,17 @@ def _search_all(
 def nearest_piece_l1(
     t: Rows, c: Curves, X: FloatArray, guard: float, cutoff: FloatArray, only: int, w: CurvedQuery, xi: FloatArray,
     mult: FloatArray, weight: FloatArray, cost: FloatArray, bound: FloatArray, piece: npt.NDArray[np.int64],
-    outcome: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.int64], owed: FloatArray,
 ) -> None:  # fmt: skip
     """Search in l1 for every row of `X`; `mult` has one row per query, of width 0 if nobody wants it."""
-    _search_all(l1_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome)
+    _search_all(l1_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome, owed)
 
 
 @entry
 def nearest_piece_l2(
     t: Rows, c: Curves, X: FloatArray, guard: float, cutoff: FloatArray, only: int, w: CurvedQuery, xi: FloatArray,
     mult: FloatArray, weight: FloatArray, cost: FloatArray, bound: FloatArray, piece: npt.NDArray[np.int64],
-    outcome: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.int64], owed: FloatArray,
 ) -> None:  # fmt: skip
     """The same in l2."""
-    _search_all(l2_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome)
+    _search_all(l2_curved, t, c, X, guard, cutoff, only, w, xi, mult, weight, cost, bound, piece, outcome, owed)
