@@ -27,6 +27,7 @@ from evenhand.models.pipeline_steps import (
     first_encoders,
     flat_pipeline,
 )
+from evenhand.models.whole_numbers import LastStep, on_whole_numbers
 from evenhand.sets import Affine
 from evenhand.table.column import Column
 from evenhand.table.layout import Layout
@@ -85,21 +86,10 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
     gaps = {name: gap(frame[name]) for name, column in schema.columns.items() if None in column.levels}
     reader = Reader(schema, named=fitted_with is not None, fill=fill, like=frame.iloc[:0], gaps=gaps)
 
-    def shown(values: Any) -> FloatArray:
-        values = inside[:-1].transform(values) if len(steps) > 1 else values
-        values = values.toarray() if hasattr(values, "toarray") else values
-        assert last.encode is not None
-        found = np.asarray(last.encode(np.asarray(values, dtype=np.float64)))
-        if not np.isfinite(found).all():
-            raise ValueError("The pipeline turns a person of the table into NaN or infinity; impute missing values.")
-        return found
-
-    def image(codes: FloatArray) -> FloatArray:
-        return shown(reader.show(codes))
-
-    reader = checked_gaps(reader, shown, frame)
-    layout, encode = _learned(image, reader, frame, first)
-    return View(model, last.classes, replace(reader, known=layout.refused(schema)), encode, last.latent, layout)
+    reader = checked_gaps(reader, LastStep(model, reader).of, frame)
+    home, layout, encode = _learned(LastStep(model, reader), reader, frame, first)
+    reader = replace(reader, known=layout.refused(schema))
+    return on_whole_numbers(View(model, last.classes, reader, encode, last.latent, layout), home)
 
 
 def _steady(column: Column, values: pd.Series[Any], fill: float) -> Column:
@@ -113,7 +103,9 @@ def _is_number(values: pd.Series[Any]) -> bool:
     return pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype)
 
 
-def _learned(seen: Image, reader: Reader, frame: pd.DataFrame, first: dict[str, Any]) -> tuple[Layout, Affine]:
+def _learned(
+    seen: Image, reader: Reader, frame: pd.DataFrame, first: dict[str, Any]
+) -> tuple[FloatArray, Layout, Affine]:
     """Ask the pipeline what each level and each number does, and check that it adds up."""
     schema = reader.schema
     codes = reader.read(frame).codes
@@ -159,7 +151,7 @@ def _learned(seen: Image, reader: Reader, frame: pd.DataFrame, first: dict[str, 
     )
     encode = _added_up(slopes, images, known, base, home, layout)
     _check_sum(lambda some: encode(layout.expand(some)), seen, codes[usable], schema)
-    return layout, encode
+    return home, layout, encode
 
 
 def _added_up(

@@ -10,6 +10,7 @@ import pandas as pd
 
 from evenhand.models.base import View, view
 from evenhand.models.encoders import has_encoders, table_view
+from evenhand.models.whole_numbers import on_whole_numbers
 from evenhand.sets import Affine
 from evenhand.table.column import Column
 from evenhand.table.layout import Layout
@@ -95,7 +96,8 @@ def _with_schema(bare: View, schema: Schema, frame: pd.DataFrame | None) -> View
     encode = Affine(raw, np.zeros(len(schema))).then(bare.encode)
     like = None if frame is None else frame.iloc[:0]
     reader = Reader(schema, named=named, known=layout.refused(schema), like=like, values=values)
-    return View(bare.model, bare.classes, reader, encode, bare.latent, layout)
+    seen = View(bare.model, bare.classes, reader, encode, bare.latent, layout)
+    return on_whole_numbers(seen, np.zeros(len(schema)))
 
 
 def _values(name: str, column: Column) -> FloatArray:

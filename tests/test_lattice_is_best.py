@@ -1,0 +1,99 @@
+"""Law: on a column of whole numbers or bins the answer is the best value that the model confirms, with a gap of nothing.
+
+Against everything that there is to choose from: thresholds fall on whole numbers, people stand on edges.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from evenhand import L1, Actionable, Closest
+from threads import one_thread  # noqa: F401
+
+SCALERS = {"plain": None, "standard": StandardScaler, "min-max": MinMaxScaler, "robust": RobustScaler}
+
+
+def table(offset: float, spacing: int) -> pd.DataFrame:
+    """A count in steps, so that trees split at whole numbers between them, and a level."""
+    k = int(offset) + spacing * np.tile(np.arange(20), 4)
+    return pd.DataFrame({"k": k, "c": np.repeat(["p", "q"], 40)})
+
+
+def model_of(X: pd.DataFrame, scaler: Any, model: Any, encoder: bool) -> Any:
+    y = (X["k"] - X["k"].min()) // 3 % 2 == (X["c"] == "q" if "c" in X else False)
+    steps = [] if scaler is None else [scaler()]
+    if encoder:
+        kept = make_pipeline(*steps) if steps else "passthrough"
+        steps = [ColumnTransformer([("k", kept, ["k"]), ("c", OneHotEncoder(), ["c"])])]
+    return make_pipeline(*steps, model).fit(X, y)
+
+
+def check(model: Any, explainer: Any, people: pd.DataFrame, column: str, values: np.ndarray) -> None:
+    """Everybody against every value of a column, the others held."""
+    now = model.predict(people)
+    found = explainer.explain(people, target=~now)
+    for i in range(len(people)):
+        rivals = pd.concat([people.iloc[[i]]] * len(values), ignore_index=True).assign(**{column: values})
+        good = model.predict(rivals) != now[i]
+        away = np.abs(values - people[column].iloc[i])[good]
+        if not len(away):
+            assert found.status[i] == "unreachable"
+            continue
+        told = abs(found.counterfactual[column].iloc[i] - people[column].iloc[i])
+        assert found.status[i] == "optimal"
+        assert told == pytest.approx(away.min(), rel=1e-9)
+        assert found.gap[i] <= 1e-7 * found.cost[i]
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e-10, 1e10])
+@pytest.mark.parametrize("encoder", [True, False])
+@pytest.mark.parametrize("spacing", [1, 2, 4])
+@pytest.mark.parametrize("offset", [0, -37, 10**4, 10**5, 10**6])
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_trees(scaler: str, offset: int, spacing: int, encoder: bool, weight: float) -> None:
+    X = table(offset, spacing)
+    X = X if encoder else X[["k"]]
+    model = model_of(X, SCALERS[scaler], DecisionTreeClassifier(random_state=0), encoder)
+    held = Actionable(immutable=["c"]) if encoder else None
+    cost = L1(weights=np.full(X.shape[1], weight))
+    explainer = Closest(cost=cost, actionable=held).fit(model, X)
+    low, high = int(X["k"].min()), int(X["k"].max())
+    people = X.iloc[::7].copy()
+    people["k"] += np.arange(len(people)) % spacing
+    check(model, explainer, people, "k", np.arange(max(low - 30, 0) if low >= 0 else low - 30, high + 31))
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("encode", ["onehot-dense", "ordinal"])
+@pytest.mark.parametrize("final", [LogisticRegression(C=100), DecisionTreeClassifier(random_state=0)])
+@pytest.mark.parametrize("kind", [int, float])
+def test_bins(strategy: str, encode: str, final: Any, kind: Any) -> None:
+    """People stand on the edges themselves."""
+    X = pd.DataFrame({"age": np.arange(41)}).astype(kind)
+    bins = KBinsDiscretizer(4, strategy=strategy, encode=encode, quantile_method="averaged_inverted_cdf")
+    model = make_pipeline(bins, final).fit(X, (X["age"] >= 20) & (X["age"] < 30))
+    values = np.arange(-5.0, 50.0, 1.0 if kind is int else 0.125)
+    explainer = Closest(cost=L1(weights=np.ones(1))).fit(model, X)
+    now = model.predict(X)
+    found = explainer.explain(X, target=~now)
+    values = values[values >= 0]  # no age is negative in the table
+    for i in range(len(X)):
+        good = values[model.predict(X.iloc[[0] * len(values)].assign(age=values)) != now[i]]
+        if not len(good):
+            assert found.status[i] == "unreachable"
+            continue
+        best = np.abs(good - X["age"].iloc[i]).min()
+        assert found.valid[i]
+        assert found.cost[i] <= best * (1 + 1e-9)
+        assert found.cost[i] - found.gap[i] <= best
+        if kind is int:
+            assert found.cost[i] == best
