@@ -1,4 +1,4 @@
-"""Law: on a column of whole numbers or bins the answer is the best value that the model confirms, with a gap of nothing.
+"""Law: on whole numbers and bins the answer is the best value that the model confirms, with a gap of nothing.
 
 Against everything that there is to choose from: thresholds fall on whole numbers, people stand on edges.
 """

@@ -674,7 +674,9 @@ def test_describe_names_what_changes_and_nothing_else() -> None:
     found = mixture_of_statuses()
     (j,) = np.flatnonzero(found.changes[0])
     text = found.describe(0)
-    assert text == f"x{j}: {found.factual[0, j]:.4g} -> {found.counterfactual[0, j]:.4g}"
+    said = text.removeprefix(f"x{j}: {found.factual[0, j]:.4g} -> ")
+    assert float(said) == pytest.approx(found.counterfactual[0, j], rel=1e-3)
+    assert abs(float(said) - found.factual[0, j]) >= abs(found.changes[0, j])  # rounded away from the person
     for row in (1, 2, 3):
         assert found.describe(row).startswith(Status(found.status[row]).reason)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.auditing.document.individuals import Advice, Way
+from evenhand.explaining.telling import DIGITS, rounded_away
 from evenhand.models import View
 from evenhand.types import FloatArray
 
@@ -79,29 +79,19 @@ def hidden(advice: list[Advice]) -> list[Advice]:
 def _written(view: View, x: FloatArray, cf: FloatArray, columns: list[int]) -> dict[int, str]:
     """The new values as texts, which all together the model answers as it answers the exact ones."""
     wanted = view.decide(cf[None])[0]
-    for digits in (4, 5, 6, 8, 10, 12):
+    for digits in DIGITS:
         point, texts = cf.copy(), {}
         for j in columns:
             value = view.schema.value(j, cf[j])
             if not isinstance(value, float):
                 texts[j] = amount(value)
                 continue
-            rounded = _away(value, digits, up=cf[j] > x[j])
+            rounded = rounded_away(value, digits, up=cf[j] > x[j])
             point[j], texts[j] = float(rounded), f"{rounded:,f}".replace("-", "−")
         apart = all(texts[j] != amount(view.schema.value(j, x[j]), digits) for j in columns)
         if apart and view.decide(point[None])[0] == wanted:
             return texts
     return {j: amount(view.schema.value(j, cf[j]), 17) for j in columns}
-
-
-def _away(value: float, digits: int, *, up: bool) -> Decimal:
-    """A number with some digits, rounded in the direction of the change."""
-    exact = Decimal(repr(value))
-    if not exact:
-        return exact
-    decimals = max(digits - 1 - exact.adjusted(), 0)
-    rounded = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    return rounded.to_integral() if rounded == rounded.to_integral() else rounded.normalize()
 
 
 def way(view: View, j: int, before: float, after: float) -> Way:

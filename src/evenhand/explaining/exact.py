@@ -223,6 +223,9 @@ class ExactExplainer(Explainer):
             some = slice(None) if len(rows) == len(confirmed) else rows  # rows are in order
             confirmed[rows] = self._confirmed(answers.points[some], answers.label[some])
 
+    def _allows(self, person: FloatArray, point: FloatArray) -> bool:
+        return self.limits.admit(person, point)
+
     def _size(self, X: FloatArray) -> float:
         """At least what it costs to move any of some people to zero."""
         unit = np.eye(X.shape[1])

@@ -12,6 +12,7 @@ from evenhand.explaining.answers import Answers, open_for, room_for
 from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.explanations import Explanations
 from evenhand.explaining.targets import ANY_OTHER, aims, read_targets
+from evenhand.explaining.telling import Teller
 from evenhand.models import View
 from evenhand.models.base import REFUSED
 from evenhand.parallel import CHUNK, Progress, chunk_of, in_chunks
@@ -126,6 +127,7 @@ class Explainer(ABC):
             valid=np.isin(answers.status, VALID),
             complaint=self._complaints(X, people.codes, answers.status),
             blockers=self._blockers(people.codes[blocked], answers.label[blocked]) if blocked.any() else None,
+            teller=Teller(self),
         )
 
     def _blockers(self, codes: FloatArray, goal: npt.NDArray[np.int64]) -> Blockers | None:  # noqa: ARG002
@@ -276,6 +278,14 @@ class Explainer(ABC):
             return np.zeros(0, dtype=bool)
         confirmed: npt.NDArray[np.bool_] = self.view.decide(points) == k
         return confirmed
+
+    def leads(self, person: FloatArray, point: FloatArray, k: int) -> bool:
+        """Whether one person, changed to a point, has the k-th label, and passes no limit on the way."""
+        return bool(np.isfinite(point).all() and self._allows(person, point) and self._confirmed(point, k)[0])
+
+    def _allows(self, person: FloatArray, point: FloatArray) -> bool:  # noqa: ARG002 - where a method knows limits
+        """Whether a person may be changed to a point."""
+        return True
 
     def labels(self, label: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """The labels at positions; None where nobody chose one."""

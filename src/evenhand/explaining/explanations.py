@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.explaining.blockers import Blockers
+from evenhand.explaining.telling import Teller, told, word
 from evenhand.markup import block
 from evenhand.status import Status
 from evenhand.table.schema import as_frame
@@ -45,6 +46,9 @@ class Explanations:
         What is wrong with people who could not be read, in words; empty for all others.
     blockers : Blockers, optional
         Finds what blocks the people whose target is unreachable, when :attr:`reason` is asked for.
+    teller : Teller, optional
+        Knows how few digits still lead to the target, when :meth:`describe` is asked; without it, as after pickling,
+        all of them are told.
     """
 
     factual: Table
@@ -56,6 +60,7 @@ class Explanations:
     valid: npt.NDArray[np.bool_]
     complaint: npt.NDArray[Any] | None = None
     blockers: Blockers | None = field(default=None, repr=False)
+    teller: Teller | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -82,7 +87,7 @@ class Explanations:
 
     def __getstate__(self) -> dict[str, Any]:
         # A method that was fitted does not travel with its answers: what blocks people is found before.
-        return {**self.__dict__, "note": self.note, "blockers": None}
+        return {**self.__dict__, "note": self.note, "blockers": None, "teller": None}
 
     @property
     def reason(self) -> npt.NDArray[np.str_]:
@@ -110,13 +115,30 @@ class Explanations:
         return pd.concat([pd.DataFrame(named, index=features.index), features], axis=1)
 
     def describe(self, row: int) -> str:
-        """What one person is told, in words: ``income: 1200 -> 1500; debt: 300 -> 250``."""
+        """What one person is told, in words: ``income: 1200 -> 1500; debt: 300 -> 250``.
+
+        Numbers are rounded away from the person, to as few digits as lead to the target if they are typed back.
+        """
         if not self.valid[row]:
             return str(self.reason[row])
-        before, after = (self._frame(table).iloc[row] for table in (self.factual, self.counterfactual))
-        columns = zip(before.index, before.to_numpy(), after.to_numpy(), strict=True)
-        moved = [f"{name}: {_told(is_now, would_be)}" for name, is_now, would_be in columns if _other(is_now, would_be)]
-        return "; ".join(moved) if moved else Status(self.status[row]).reason
+        person, changed = (self._frame(table).iloc[[row]] for table in (self.factual, self.counterfactual))
+        before, after = (next(table.itertuples(index=False, name=None)) for table in (person, changed))
+        moved = [j for j, (is_now, would_be) in enumerate(zip(before, after, strict=True)) if _other(is_now, would_be)]
+        if not moved:
+            return Status(self.status[row]).reason
+
+        def leads(values: list[Any]) -> bool:
+            assert self.teller is not None
+            typed = changed.copy()
+            for j, value in zip(moved, values, strict=True):
+                if value != after[j]:
+                    typed.isetitem(j, [value])
+            if isinstance(self.factual, np.ndarray):
+                return self.teller.leads(person.to_numpy(), typed.to_numpy(), self.target[row])
+            return self.teller.leads(person, typed, self.target[row])
+
+        words = told(list(before), list(after), moved, leads if self.teller is not None else None)
+        return "; ".join(f"{person.columns[j]}: {now} -> {then}" for j, (now, then) in zip(moved, words, strict=True))
 
     def __repr__(self) -> str:
         found = int(self.valid.sum())
@@ -154,17 +176,8 @@ def _change(before: pd.Series[Any], after: pd.Series[Any]) -> Any:
 
 
 def _told(before: Any, after: Any) -> str:
-    """Both values, with as many digits as it takes to tell them apart."""
-    for digits in (4, 6, 9, 17):
-        words = _word(before, digits), _word(after, digits)
-        if words[0] != words[1]:
-            break
-    return f"{words[0]} -> {words[1]}"
-
-
-def _word(value: Any, digits: int) -> str:
-    is_word = isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number)
-    return "missing" if bool(pd.isna(value)) else str(value) if is_word else f"{float(value):.{digits}g}"
+    """Both values."""
+    return f"{word(before)} -> {word(after)}"
 
 
 def _other(a: Any, b: Any) -> bool:

@@ -48,6 +48,9 @@ class PenalizedExplainer(Explainer):
     threads: ClassVar[bool] = False  # scipy hides warnings of its own in a way that threads undo
     quick: ClassVar[bool] = False  # a model is asked about many people as fast as about one
 
+    def _allows(self, person: FloatArray, point: FloatArray) -> bool:
+        return self.limits.admit(person, point)
+
     def _toward(self, X: FloatArray, k: int, cutoff: FloatArray) -> Answers:  # noqa: ARG002 - nothing to prune with
         answers = unanswered(X, np.full(len(X), k))
         answers.floor[:] = 0.0  # a local search proves nothing

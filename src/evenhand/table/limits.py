@@ -85,6 +85,10 @@ class Limits:
         lower[list(columns)], upper[list(columns)] = -np.inf, np.inf  # whoever is out of bounds may stay there
         return replace(self, directions=directions, lower=lower, upper=upper, moves=moves)
 
+    def admit(self, factual: FloatArray, points: FloatArray) -> bool:
+        """Whether all of some people may be changed to points as they are."""
+        return bool((self.snap(points.copy(), factual) == points).all())
+
     def snap(self, points: FloatArray, factual: FloatArray) -> FloatArray:
         """The nearest that may be to some points: back into what each column may become, whole steps from the person.
 
