@@ -590,6 +590,6 @@ def test_a_defect_is_incomplete_and_not_a_failed_gate(tmp_path, monkeypatch) -> 
 
     monkeypatch.setattr("evenhand.auditing.commands.audit_demo", broken)
     result = CliRunner().invoke(app, ["audit", "--demo", "--out", str(tmp_path / "out")])
-    assert result.exit_code == 3
+    assert result.exit_code == 4
     assert "out of luck" in result.output
     assert not (tmp_path / "out").exists()

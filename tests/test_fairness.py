@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenhand.costs import L1, L2, Gower
 from evenhand.fairness import alike_pairs, bounds, group_gaps, grouped
 from evenhand.fairness import neighbours as search
-from evenhand.fairness.intervals import pair_share
+from evenhand.fairness.intervals import adjusted_difference, pair_share
 from evenhand.fairness.neighbours import nearest
 from evenhand.models import View
 from evenhand.table.column import Column
@@ -483,3 +483,32 @@ def test_cost_that_is_distance_is_no_treatment() -> None:
         assert found.cost_gap.widest.gap.low > 0
         for group in found.groups:
             assert abs(group.adjusted_difference.value) < 1e-9
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize(("groups", "size"), [(2, 50), (4, 30), (8, 30), (2, 200)])
+def test_adjusted_differences_cover_what_they_claim(groups: int, size: int, heavy: bool) -> None:
+    """By simulation: 95 % intervals hold the truth in 93 to 97 % of samples, also with strata of five."""
+    rng = np.random.default_rng(7)
+    code = np.repeat(np.arange(groups), size)
+    held, told = 0, 0
+    for _ in range(1500):
+        edge = rng.gamma(2.0, size=len(code))
+        noise = rng.exponential(size=len(code)) if heavy else rng.normal(size=len(code))
+        found, _ = adjusted_difference(5.0 + 1.3 * edge + 0.5 * noise, edge, code == 0, 0.95)
+        if not np.isnan(found.low):
+            told += 1
+            held += found.low <= 0.0 <= found.high
+    assert told > 1000
+    assert 0.93 <= held / told <= 0.975
+
+
+def test_differences_of_rounding_accuse_nobody() -> None:
+    """Where cost and distance are one number but for the last bits, there is no difference at all."""
+    rng = np.random.default_rng(0)
+    edge = rng.gamma(2.0, size=400)
+    code = np.arange(400) % 2 == 0
+    cost = edge * (1.0 + 1e-15 * code)
+    found, share = adjusted_difference(cost, edge, code, 0.95)
+    assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
+    assert share > 0.9

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
 
-from evenhand import Column, Gaussian, Mixed, Schema
+from evenhand import Closest, Column, Gaussian, Mask, Mixed, Relative, Schema, instability
 from evenhand.perturbations import PERTURBATIONS, by_name, class_named, parameters_of, register
+from evenhand.perturbations.base import learned
 from evenhand.perturbations.levels import OfLevels
 
 
@@ -110,3 +113,39 @@ def test_levels_get_a_perturbation_from_outside() -> None:
         Mixed({"grade": Gaussian(1.0)}).bind(schema)
     with pytest.raises(TypeError, match="Lowest cannot perturb the column 'income'"):
         Mixed({"income": Lowest(1.0)}).bind(schema)
+
+
+def test_fitting_is_done_once() -> None:
+    """Whoever is given a perturbation that has learned, fits it again: that changes nothing."""
+
+    @register(name="noise_in_spreads")
+    @dataclass(frozen=True)
+    class Spreads:
+        scale: Any = 0.1
+
+        def fit(self, X: np.ndarray) -> Spreads:
+            return replace(self, scale=self.scale * X.std(axis=0))
+
+        def __call__(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+            return X + rng.laplace(size=X.shape) * self.scale
+
+    try:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 2)) * [3.0, 40.0]
+        model = LogisticRegression(max_iter=1000).fit(X, X[:, 0] > 0)
+        fitted = Spreads().fit(X)
+        assert fitted.fit(X) is fitted
+        explainer = Closest().fit(model)
+        told = [instability(explainer, X, noise, draws=5, random_state=0).table for noise in (Spreads(), fitted)]
+        pd.testing.assert_frame_equal(*told)
+    finally:
+        del PERTURBATIONS["noise_in_spreads"]
+
+
+@pytest.mark.parametrize("made", [Mask(1), Mask(1, baseline="mean"), Relative(Gaussian(0.1)), Gaussian(0.1)])
+def test_what_has_learned_stays(made: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 10.0, 100.0]
+    once = learned(made, X)
+    again = learned(once, 7.0 * X + 1.0)
+    draw = [noise(X, np.random.default_rng(1)) for noise in (once, again)]
+    assert_array_equal(*draw)

@@ -62,7 +62,7 @@ def test_nobody_moves_further_than_they_do(data, kind, dense) -> None:
             random_state=0,
             reference=X,
         ).table
-        assert found["status"].eq("optimal").all()
+        assert found["status"].isin(["optimal", "already"]).all()
         worst = max(worst, found["amplification"].max())
     assert 0.3 < worst <= 1 + 1e-9
 

@@ -16,6 +16,7 @@ from evenhand.auditing.model_view import view_of
 from evenhand.auditing.options import Options
 from evenhand.auditing.sources import Frame, Source, as_source, check_columns
 from evenhand.auditing.survey import Survey, survey
+from evenhand.explaining.targets import followed
 from evenhand.models import View
 from evenhand.randomness import chosen
 
@@ -105,7 +106,7 @@ def _joined(source: Source, y: Any, options: Options) -> tuple[Source, str | Non
     if y is not None:
         if label is not None:
             raise AuditError(f"Labels are given twice: y and label = {label!r}. Give one of them.")
-        values = np.asarray(y)
+        values = np.asarray(_following(y, frame, "y"))
         if values.shape != (len(frame),):
             raise AuditError(f"y has shape {values.shape}, the table has {len(frame)} rows: one label each.")
         label, frame = LABEL, frame.assign(**{LABEL: values})
@@ -119,8 +120,20 @@ def _joined(source: Source, y: Any, options: Options) -> tuple[Source, str | Non
             raise AuditError(
                 f"The table has a column {twice[0]!r}, and sensitive has another one: name it in sensitive instead."
             )
-        frame = frame.assign(**{name: table[name].to_numpy() for name in extra.columns})
+        if isinstance(options.sensitive, pd.DataFrame):
+            table.index = options.sensitive.index
+        frame = frame.assign(**{n: np.asarray(_following(table[n], frame, "sensitive")) for n in extra.columns})
     return Frame(frame, source.name), label, sensitive
+
+
+def _following(values: Any, frame: pd.DataFrame, name: str) -> Any:
+    """What was given beside the table, in the order of its people."""
+    if not isinstance(values, pd.Series) or len(values) != len(frame):
+        return values
+    try:
+        return followed(values, frame.index, name)
+    except ValueError as error:
+        raise AuditError(str(error)) from None
 
 
 def _features(model: Any, source: Source, label: str | None, sensitive: Sequence[str], options: Options) -> list[str]:

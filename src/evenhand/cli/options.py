@@ -13,7 +13,7 @@ from rich.console import Console
 
 from evenhand.cli.progress import say
 
-WRONG_USE, INCOMPLETE = 2, 3
+WRONG_USE, INCOMPLETE = 2, 4  # 3 says that gates are undecided
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results and checkpoints.")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="Run only this experiment; may be given again.")]

@@ -7,10 +7,11 @@ A change of variables turns each of them into a plain l1 or l2 norm, which is al
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from evenhand.types import FloatArray
 
@@ -62,11 +63,11 @@ class L1:
     def mad(cls, X: npt.ArrayLike) -> L1:
         """Weights 1 / MAD, the median absolute deviation of each column of `X`.
 
-        A column with MAD 0 (half of its values are the same) gets weight 1.
+        A column with MAD 0 (half of its values are the same) gets weight 1.  Weights follow the names of a DataFrame.
         """
         table = _finite_table(X)
         mad = np.median(np.abs(table - np.median(table, axis=0)), axis=0)
-        return cls(weights=1.0 / np.where(mad > 0, mad, 1.0))
+        return cls(weights=_named(1.0 / np.where(mad > 0, mad, 1.0), X))
 
     def frame(self, dim: int, free: npt.NDArray[np.intp]) -> FloatArray:
         """Diagonal S with ``change[free] = S * xi`` and cost ``||xi||_1``."""
@@ -158,7 +159,7 @@ class L2:
                 "is constant or a combination of others. Leave that column out, or pass L2(weights=...)."
             )
         inverse: FloatArray = np.linalg.inv(correlation)
-        return cls(matrix=(inverse + inverse.T) / 2 / np.outer(units, units))
+        return cls(matrix=_named((inverse + inverse.T) / 2 / np.outer(units, units), X))
 
     def frame(self, dim: int, free: npt.NDArray[np.intp]) -> FloatArray:
         """S (a diagonal, or a matrix) with ``change[free] = S xi`` and cost ``||xi||_2``."""
@@ -200,6 +201,14 @@ def _shorter(frame: FloatArray, a: FloatArray, b: FloatArray) -> bool:
         return lengths[0] < lengths[1]
     apart = np.flatnonzero(np.abs(a - b) > TIE * np.abs(a).max())
     return bool(len(apart)) and bool(a[apart[0]] < b[apart[0]])
+
+
+def _named(values: FloatArray, X: Any) -> Any:
+    """Weights or a matrix with the names of a table's columns, if it has names."""
+    names = getattr(X, "columns", None)
+    if names is None or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        return values
+    return pd.Series(values, index=list(names)) if values.ndim == 1 else pd.DataFrame(values, index=list(names))
 
 
 def _names(values: object) -> tuple[str, ...] | None:

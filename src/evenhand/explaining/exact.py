@@ -174,6 +174,9 @@ class ExactExplainer(Explainer):
         lost = rows[~confirmed[rows]]
         answers.points[lost] = np.nan
         answers.cost[lost] = np.nan
+        if not self.stays:  # who has the target may have to move all the same; who does not is there already
+            there = rows[(answers.cost[rows] == 0.0) & (answers.points[rows] == X[rows]).all(axis=1)]
+            answers.status[there] = Status.ALREADY
 
     def _stay(self, X: FloatArray, answers: Answers, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Of the people at `rows` those whom the model gives their label as they are: they stay."""

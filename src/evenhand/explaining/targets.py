@@ -46,12 +46,18 @@ def read_targets(
 
 
 def followed(values: pd.Series[Any], index: pd.Index, name: str) -> pd.Series[Any]:
-    """Values in the order of the people, if both have labels; positions otherwise."""
-    if (
-        values.index.equals(index)
-        or isinstance(index, pd.RangeIndex)
-        or not (index.is_unique and values.index.is_unique)
-    ):
+    """Values in the order of the people, if both have labels; positions otherwise.
+
+    The numbers of rows in another order may be labels or left over from before: then nobody can say what is meant.
+    """
+    if values.index.equals(index) or not (index.is_unique and values.index.is_unique):
+        return values
+    if isinstance(index, pd.RangeIndex):
+        if len(values) == len(index) and index.isin(values.index).all():
+            raise ValueError(
+                f"The index of {name} has the numbers of the table's rows in another order. Say what is meant: "
+                f"{name}.loc[table.index] follows the index, {name}.to_numpy() goes by position."
+            )
         return values
     if not index.isin(values.index).all():
         missing = index[~index.isin(values.index)][0]

@@ -16,6 +16,7 @@ from evenhand.types import FloatArray
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 STRATA, ENOUGH = 10, 5
+NOTHING = 1e-9  # differences of costs that are a smaller part of the largest one are rounding
 RESAMPLES = 2000
 UNKNOWN = Interval(math.nan, math.nan, math.nan)
 
@@ -122,15 +123,23 @@ def adjusted_difference(
     weights = counts[0] * both / counts[0][both].sum()
     found = [_within(price[stratum == s], far[stratum == s], ours[stratum == s]) for s in np.flatnonzero(both)]
     value = float(weights[both] @ [one for one, _ in found])
-    spread = math.sqrt(float(weights[both] ** 2 @ [error for _, error in found]))
-    reach = float(scipy_stats.norm.ppf((1 + confidence) / 2)) * spread
-    return Interval(value, value - reach, value + reach), float(counts[0][both].sum() / total)
+    variances = np.concatenate([w**2 * parts[:, 0] for w, (_, parts) in zip(weights[both], found, strict=True)])
+    spread = float(variances.sum())
+    if spread > 0:  # of as many degrees of freedom as its parts have together (Satterthwaite 1946)
+        freedom = spread**2 / float((variances**2 / np.concatenate([parts[:, 1] for _, parts in found])).sum())
+        reach = float(scipy_stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(spread)
+    else:
+        reach = 0.0
+    nothing = NOTHING * float(np.abs(price).max(initial=0.0))
+    ends = [0.0 if abs(end) <= nothing else end for end in (value, value - reach, value + reach)]
+    return Interval(*ends), float(counts[0][both].sum() / total)
 
 
-def _within(cost: FloatArray, edge: FloatArray, ours: BoolArray) -> tuple[float, float]:
-    """Difference and squared error in one stratum, where cost may still rise with the distance, by one slope for both.
+def _within(cost: FloatArray, edge: FloatArray, ours: BoolArray) -> tuple[float, FloatArray]:
+    """Difference in one stratum, and the parts of its squared error, each with its degrees of freedom.
 
-    Without the slope a group that is only further away inside of a stratum would seem to be treated worse.
+    Cost may still rise with the distance, by one slope for both: without it a group that is only further away inside
+    of a stratum would seem to be treated worse.
     """
     parts = [(cost[side], edge[side]) for side in (ours, ~ours)]
     inner = [(c - c.mean(), e - e.mean()) for c, e in parts]
@@ -139,11 +148,13 @@ def _within(cost: FloatArray, edge: FloatArray, ours: BoolArray) -> tuple[float,
     apart = float(parts[0][1].mean() - parts[1][1].mean())
     value = float(parts[0][0].mean() - parts[1][0].mean()) - slope * apart
     left = [c - slope * e for c, e in inner]
-    error = sum(float(one @ one) / (len(one) - 1) / len(one) for one in left)
+    free = len(cost) - 2 - (sum_squares > 0)  # two means, and the slope
+    share = free / (len(cost) - 2)  # of its freedom each side gives up that part to the slope
+    errors = [(float(one @ one) / (len(one) - 1) / share / len(one), (len(one) - 1) * share) for one in left]
     if sum_squares > 0:
-        pooled = sum(float(one @ one) for one in left) / max(len(cost) - 3, 1)
-        error += pooled * apart**2 / sum_squares
-    return value, error
+        pooled = sum(float(one @ one) for one in left) / free
+        errors.append((pooled * apart**2 / sum_squares, float(free)))
+    return value, np.array(errors)
 
 
 def absolute(signed: Interval) -> Interval:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -96,22 +97,25 @@ def exact_explainer(
     _check_bins(seen, limits)
     densities = None if density is None else fitted_densities(density, seen, X, y)
 
-    def region(k: int) -> Region:
-        decision = seen.region(seen.classes[k])
-        if recipe.margin > 0:
-            decision = decision.shrink(recipe.margin, measure(cost, seen))
-        if densities is None:
-            return decision
-        if not hasattr(decision, "__and__"):
-            raise TypeError(
-                f"The regions of {type(model).__name__} do not meet densities: {type(decision).__name__} has no &. "
-                "Use Closest, or write its __and__ and a solver that takes the result."
-            )
-        return decision & _dense(densities, seen, k)
-
+    region = partial(_target, seen, recipe.margin, cost, densities)
     actionable = Actionable() if recipe.actionable is None else recipe.actionable
     whole = recipe.margin == 0 and density is None
     return ExactExplainer(seen, cost, region, limits, actionable, densities, whole, max_nodes=max_nodes)
+
+
+def _target(seen: View, margin: float, cost: Any, densities: ClassDensities | None, k: int) -> Region:
+    """Where answers towards a label may lie."""
+    decision = seen.region(seen.classes[k])
+    if margin > 0:
+        decision = decision.shrink(margin, measure(cost, seen))
+    if densities is None:
+        return decision
+    if not hasattr(decision, "__and__"):
+        raise TypeError(
+            f"The regions of {type(seen.model).__name__} do not meet densities: {type(decision).__name__} has no &. "
+            "Use Closest, or write its __and__ and a solver that takes the result."
+        )
+    return decision & _dense(densities, seen, k)
 
 
 def fitted_densities(density: HighDensity, seen: View, X: Any, y: Any) -> ClassDensities:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,22 +40,31 @@ LOSSES: dict[str, Loss] = {"log": log_loss, "hinge": hinge_loss, "zero-one": zer
 
 def scores_of(seen: View, people: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], str]:
     """What the model says of each label, and the loss that goes with it."""
-    model, n_classes = seen.model, len(seen.classes)
-    if hasattr(model, "predict_proba"):
-        return lambda X: np.log(np.maximum(np.asarray(model.predict_proba(seen.reader.show(X))), LEAST)), "log"
-    if hasattr(model, "decision_function"):
-
-        def decide(X: FloatArray) -> FloatArray:
-            values = np.asarray(model.decision_function(seen.reader.show(X)), dtype=np.float64)
-            return np.column_stack([-values, values]) / 2 if values.ndim == 1 else values
-
-        values = decide(people)  # one against one has a value per pair of labels, which says nothing of a label
+    if hasattr(seen.model, "predict_proba"):
+        return partial(_probabilities, seen), "log"
+    if hasattr(seen.model, "decision_function"):
+        values = _margins(seen, people)  # one against one has a value per pair of labels, which says nothing of a label
         if (
-            values.shape[1] == n_classes
+            values.shape[1] == len(seen.classes)
             and (values.argmax(axis=1) == seen.positions(seen.predict(people))).mean() > 0.5
         ):
-            return decide, "hinge"
-    return lambda X: (seen.positions(seen.predict(X))[:, None] == np.arange(n_classes)).astype(np.float64), "zero-one"
+            return partial(_margins, seen), "hinge"
+    return partial(_answers, seen), "zero-one"
+
+
+def _probabilities(seen: View, X: FloatArray) -> FloatArray:
+    found: FloatArray = np.log(np.maximum(np.asarray(seen.model.predict_proba(seen.reader.show(X))), LEAST))
+    return found
+
+
+def _margins(seen: View, X: FloatArray) -> FloatArray:
+    values = np.asarray(seen.model.decision_function(seen.reader.show(X)), dtype=np.float64)
+    return np.column_stack([-values, values]) / 2 if values.ndim == 1 else values
+
+
+def _answers(seen: View, X: FloatArray) -> FloatArray:
+    found: FloatArray = (seen.positions(seen.predict(X))[:, None] == np.arange(len(seen.classes))).astype(np.float64)
+    return found
 
 
 def check_shapes(scores: FloatArray, loss: Loss, gradient: Any, people: FloatArray) -> None:

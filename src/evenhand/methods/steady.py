@@ -135,7 +135,7 @@ class Steady:
             chosen.append(Region(() if piece is None else (piece,), seen.n_features))
             rows.append({"label": label, **row})
         given = {f.name: getattr(plain, f.name) for f in fields(ExactExplainer) if f.init}
-        steady = SteadyExplainer(**given | {"region": lambda k: chosen[k], "stays": False, "whole": False})
+        steady = SteadyExplainer(**given | {"region": chosen.__getitem__, "stays": False, "whole": False})
         return replace(steady, price=pd.DataFrame(rows).set_index("label"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,14 @@ described(
 def _linear(model: Any) -> View:
     check_fitted(model)
     coef, intercept = _scores(model)
+    return direct_view(model, partial(_largest, coef, intercept))
 
-    def latent(k: int) -> Region:
-        others = np.delete(np.arange(len(coef)), k)
-        # argmax takes the first of equal scores.
-        piece = polyhedron(coef[others] - coef[k], intercept[k] - intercept[others], wins_ties=k < others)
-        return Region(() if piece is None else (piece,), coef.shape[1])
 
-    return direct_view(model, latent)
+def _largest(coef: FloatArray, intercept: FloatArray, k: int) -> Region:
+    """Where the k-th score is the largest; argmax takes the first of equal ones."""
+    others = np.delete(np.arange(len(coef)), k)
+    piece = polyhedron(coef[others] - coef[k], intercept[k] - intercept[others], wins_ties=k < others)
+    return Region(() if piece is None else (piece,), coef.shape[1])
 
 
 def polyhedron(G: FloatArray, h: FloatArray, wins_ties: npt.NDArray[np.bool_]) -> ConvexSet | None:

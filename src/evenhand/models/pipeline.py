@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
@@ -31,18 +33,22 @@ def _pipeline(model: Any) -> View:
     encode = chain(before, int(seen_by(model, "n_features_in_"))).then(inner.encode)
     names = seen_by(model, "feature_names_in_")
     n_raw = encode.matrix.shape[1]
-
-    def latent(k: int) -> Region:
-        assert inner.latent is not None
-        region = inner.latent(k)
-        # Rows get as wide as the raw table, which may be far wider than the last step's; a region without a list of
-        # pieces knows by itself what a map makes of it.
-        pieces = getattr(region, "pieces", ())
-        rows = max((len(piece.halfspaces[0]) for piece in pieces), default=0)
-        check_size(len(pieces), rows, n_raw, f"a Pipeline that ends in {type(last).__name__}")
-        return region
-
+    assert inner.latent is not None
+    latent = partial(_that_fits, inner.latent, n_raw, f"a Pipeline that ends in {type(last).__name__}")
     return View(model, inner.classes, number_reader(n_raw, names), encode, latent)
+
+
+def _that_fits(latent: Callable[[int], Region], n_raw: int, name: str, k: int) -> Region:
+    """The region of a label, if it fits into memory.
+
+    Rows get as wide as the raw table, which may be far wider than the last step's; a region without a list of pieces
+    knows by itself what a map makes of it.
+    """
+    region = latent(k)
+    pieces = getattr(region, "pieces", ())
+    rows = max((len(piece.halfspaces[0]) for piece in pieces), default=0)
+    check_size(len(pieces), rows, n_raw, name)
+    return region
 
 
 @view.register(BaseSearchCV)

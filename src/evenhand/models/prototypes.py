@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,25 +109,39 @@ def nearest_view(
     worst = int((counts * (len(alive) - counts)).argmax())
     check_size(int(counts[worst]), int(len(alive) - counts[worst]), dim, type(model).__name__)
 
-    def cell(i: int) -> ConvexSet | None:
-        rivals = alive[owner[alive] != owner[i]]
-        apart = points[rivals] - points[i]
-        if omega is not None:
-            apart = apart @ omega.T
-        # Rows of size one, so that neither tiny nor huge units under- or overflow below.
-        size = np.abs(apart).max(axis=1, initial=0.0)
-        size[size == 0] = 1.0
-        apart /= size[:, None]
-        G = apart if omega is None else apart @ omega
-        middle = points[rivals] / 2 + points[i] / 2
-        h = np.einsum("ij,ij->i", G, middle) + (extra[i] - extra[rivals]) / 2 / size
-        return polyhedron(G, h, wins_ties=i < rivals)
+    return direct_view(model, partial(_cells, points, owner, omega, extra))
 
-    def latent(k: int) -> Region:
-        cells = (cell(int(i)) for i in alive[owner[alive] == k])
-        return Region(tuple(piece for piece in cells if piece is not None), dim)
 
-    return direct_view(model, latent)
+def _cells(
+    points: FloatArray, owner: npt.NDArray[np.intp], omega: FloatArray | None, bias: FloatArray, k: int
+) -> Region:
+    """Where a prototype of the k-th label has the largest score, one piece for each of them."""
+    alive = np.flatnonzero(bias > -np.inf)
+    cells = (_cell(points, owner, omega, bias, alive, int(i)) for i in alive[owner[alive] == k])
+    return Region(tuple(piece for piece in cells if piece is not None), points.shape[1])
+
+
+def _cell(
+    points: FloatArray,
+    owner: npt.NDArray[np.intp],
+    omega: FloatArray | None,
+    bias: FloatArray,
+    alive: npt.NDArray[np.intp],
+    i: int,
+) -> ConvexSet | None:
+    """Where the i-th prototype beats those of other labels."""
+    rivals = alive[owner[alive] != owner[i]]
+    apart = points[rivals] - points[i]
+    if omega is not None:
+        apart = apart @ omega.T
+    # Rows of size one, so that neither tiny nor huge units under- or overflow below.
+    size = np.abs(apart).max(axis=1, initial=0.0)
+    size[size == 0] = 1.0
+    apart /= size[:, None]
+    G = apart if omega is None else apart @ omega
+    middle = points[rivals] / 2 + points[i] / 2
+    h = np.einsum("ij,ij->i", G, middle) + (bias[i] - bias[rivals]) / 2 / size
+    return polyhedron(G, h, wins_ties=i < rivals)
 
 
 def check_size(cells: int, rows: int, dim: int, name: str) -> None:

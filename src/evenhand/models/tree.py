@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,11 @@ def _tree(model: Any) -> View:
     leaves, lower, upper = _leaf_boxes(model.tree_)
     winners = model.tree_.value[leaves, 0].argmax(axis=1)
     dim = int(model.n_features_in_)
+    return direct_view(model, partial(_leaves_of, dim, lower, upper, winners))
 
-    def latent(k: int) -> Region:
-        return Region(tuple(ConvexSet(dim, lower[i], upper[i]) for i in np.flatnonzero(winners == k)), dim)
 
-    return direct_view(model, latent)
+def _leaves_of(dim: int, lower: FloatArray, upper: FloatArray, winners: npt.NDArray[np.intp], k: int) -> Region:
+    return Region(tuple(ConvexSet(dim, lower[i], upper[i]) for i in np.flatnonzero(winners == k)), dim)
 
 
 def split_sides(thresholds: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, is_dataclass
+from functools import wraps
 from typing import Any, TypeVar, overload
 
 from evenhand.perturbations.base import Perturbation
@@ -35,7 +36,8 @@ def register(cls: T | None = None, *, name: str | None = None) -> T | Callable[[
         one value. A field with the metadata ``{"people": True}`` is filled with the training data instead,
         ``{"key": ...}`` is another name in files, and ``{"words": ...}`` maps words to functions from the number of
         columns to numbers. A class variable ``suits`` lists the kinds of columns that it can perturb, and "rows" if it
-        can perturb all columns of a table of numbers at once; if left out it suits all numbers.
+        can perturb all columns of a table of numbers at once; if left out it suits all numbers. A method ``fit(X)``
+        returns a copy that has learned from people; a copy that has learned is not fitted again.
     name : str, optional
         If left out, that of the class in lower case: `SaltAndPepper` is "salt_and_pepper".
 
@@ -69,8 +71,27 @@ def _registered(cls: T, name: str | None) -> T:
     wanted = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
     instead = 'choose another name with @register(name="..."), or remove that one from PERTURBATIONS first.'
     check_free("perturbation", wanted, cls, PERTURBATIONS.get(wanted), instead)
+    if "fit" in vars(cls):
+        cls.fit = _once(cls.fit)  # type: ignore[attr-defined]
     PERTURBATIONS[wanted] = cls
     return cls
+
+
+def _once(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A fit that returns what has learned already as it is: who is given a perturbation cannot know, and fits it."""
+    if getattr(fit, "_once", False):
+        return fit
+
+    @wraps(fit)
+    def fitted(self: Any, X: Any) -> Any:
+        if getattr(self, "_has_learned", False):
+            return self
+        found = fit(self, X)
+        object.__setattr__(found, "_has_learned", True)
+        return found
+
+    fitted._once = True  # type: ignore[attr-defined]
+    return fitted
 
 
 def class_named(name: str) -> type[Any]:
