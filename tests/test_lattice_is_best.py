@@ -75,13 +75,14 @@ def test_trees(scaler: str, offset: int, spacing: int, encoder: bool, weight: fl
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("encode", ["onehot-dense", "ordinal"])
 @pytest.mark.parametrize("final", [LogisticRegression(C=100), DecisionTreeClassifier(random_state=0)])
-@pytest.mark.parametrize("kind", [int, float])
-def test_bins(strategy: str, encode: str, final: Any, kind: Any) -> None:
-    """People stand on the edges themselves."""
-    X = pd.DataFrame({"age": np.arange(41)}).astype(kind)
+@pytest.mark.parametrize(("kind", "unit"), [(int, 1), (float, 1.0), (float, 1e-6), (float, 1e9)])
+def test_bins(strategy: str, encode: str, final: Any, kind: Any, unit: float) -> None:
+    """People stand on the edges themselves; fractions end just before the next bin begins."""
+    X = pd.DataFrame({"age": np.arange(41) * unit}).astype(kind)
     bins = KBinsDiscretizer(4, strategy=strategy, encode=encode, quantile_method="averaged_inverted_cdf")
-    model = make_pipeline(bins, final).fit(X, (X["age"] >= 20) & (X["age"] < 30))
-    values = np.arange(-5.0, 50.0, 1.0 if kind is int else 0.125)
+    model = make_pipeline(bins, final).fit(X, (X["age"] >= 20 * unit) & (X["age"] < 30 * unit))
+    values = np.arange(-5.0, 50.0, 1.0 if kind is int else 0.125) * unit
+    values = np.unique(np.concatenate([values, np.nextafter(values, -np.inf)])) if kind is float else values
     explainer = Closest(cost=L1(weights=np.ones(1))).fit(model, X)
     now = model.predict(X)
     found = explainer.explain(X, target=~now)
@@ -93,7 +94,8 @@ def test_bins(strategy: str, encode: str, final: Any, kind: Any) -> None:
             continue
         best = np.abs(good - X["age"].iloc[i]).min()
         assert found.valid[i]
-        assert found.cost[i] <= best * (1 + 1e-9)
+        assert found.cost[i] <= best * (1 + 1e-14)
         assert found.cost[i] - found.gap[i] <= best
+        assert found.status[i] == "optimal"
         if kind is int:
             assert found.cost[i] == best

@@ -68,7 +68,7 @@ class LevelProjector(Projector):
 
     def _solve(self, X: FloatArray, guard: float, cutoff: FloatArray) -> Projection:
         layout, limits = self.problem.layout, self.problem.limits
-        numbers, levels, values, own, anyway = self._split(X)
+        numbers, levels, values, own, anyway = self._split(X, guard)
         room = np.maximum(cutoff - anyway, 0.0)
         to, new, cost, bound, proven, nodes = self._search(numbers, levels, own, room, guard)
         reached = np.isfinite(cost)
@@ -136,7 +136,9 @@ class LevelProjector(Projector):
             self._tables[guard, least] = Guarded(pieces, density, boxes)
         return self._tables[guard, least]
 
-    def _split(self, X: FloatArray) -> tuple[FloatArray, IntArray, dict[int, FloatArray], FloatArray, FloatArray]:
+    def _split(
+        self, X: FloatArray, guard: float
+    ) -> tuple[FloatArray, IntArray, dict[int, FloatArray], FloatArray, FloatArray]:
         """Numbers, levels, and for binned numbers the nearest value in every bin, and what it costs.
 
         What it costs to stay in a bin, because its value is out of bounds, has to be paid anyway and comes last.
@@ -149,7 +151,7 @@ class LevelProjector(Projector):
         rates = self.problem.cost.rates(layout.n_columns)
         for b, edges in layout.bins.items():
             j = int(layout.categories[b])
-            values[b] = self._into_bins(edges, j, X[:, j])
+            values[b] = self._into_bins(edges, j, X[:, j], guard)
             cost = rates[j] * np.abs(values[b] - X[:, [j]])
             cost = np.where(np.isnan(cost), np.inf, cost)
             stay = cost[np.arange(len(X)), levels[:, b]]
@@ -158,13 +160,13 @@ class LevelProjector(Projector):
             own[:, layout.start[b] : layout.start[b + 1]] = cost - stay[:, None]
         return numbers, levels, values, own, anyway
 
-    def _into_bins(self, edges: FloatArray, j: int, x: FloatArray) -> FloatArray:
+    def _into_bins(self, edges: FloatArray, j: int, x: FloatArray, guard: float) -> FloatArray:
         """The value in each bin that is nearest to each person; NaN where there is none that may be taken."""
         limits = self.problem.limits
         low, high = edges[:-1].copy(), edges[1:].copy()
         low[0], high[-1] = -np.inf, np.inf  # a discretizer takes what is beyond for the outermost bin
-        # A bin begins at its lower edge and ends before the next one.
-        inner = np.abs(edges[1:]) * 1e-9 + 1e-12
+        # A bin begins at its lower edge and ends before the next one: first at the last number there is.
+        inner = np.spacing(np.abs(edges[1:])) if guard <= self.guards[0][0] else guard * np.abs(edges[1:])
         step = 0.0 if limits.step is None else limits.step[j]
         low = np.maximum(low, limits.lower[j])
         high = np.minimum(high - np.where(np.isfinite(high), inner, 0.0), limits.upper[j])

@@ -153,10 +153,7 @@ def _levels(problem: Problem, b: int, x: FloatArray, rate: float, still: bool) -
     step = 0.0 if limits.step is None else float(limits.step[j])
     for level in range(len(edges) - 1):
         # A bin has its lower edge, and ends before the next one begins.
-        low, high = (
-            edges[level],
-            edges[level + 1] - (1e-9 * abs(edges[level + 1]) + 1e-12 if level + 2 < len(edges) else 0),
-        )
+        low, high = edges[level], np.nextafter(edges[level + 1], -np.inf) if level + 2 < len(edges) else np.inf
         low, high = (max(low - x[j], least[j]), min(high - x[j], most[j])) if not still else (0.0, 0.0)
         if step > 0:
             low, high = step * np.ceil(low / step - 1e-9), step * np.floor(high / step + 1e-9)
