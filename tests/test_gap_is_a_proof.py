@@ -9,12 +9,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import GLVQ, L1, L2, Actionable, Closest, Explainer, Explanations
@@ -105,3 +107,34 @@ def test_nobody_is_cheaper(model: str, table: str, whole: bool, cost: str, limit
     assert (np.asarray(alone.counterfactual) == np.asarray(found.counterfactual))[found.valid].all()
     if table == "plain" and limits == "free":
         assert set(found.status) <= {"optimal", "already"}
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e-10, 1e10])
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e9])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), "passthrough"])
+def test_trees_on_raw_tables(scaler: Any, offset: float, unit: float, weight: float) -> None:
+    """Numbers beside levels: costs scale with units and weights, and nothing next to an answer is cheaper."""
+    if scaler == "passthrough" and unit < 1e-7:
+        pytest.skip("to a tree of scikit-learn such a column is constant")
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(120, 2)) + offset
+    X = pd.DataFrame({"a": z[:, 0] * unit, "b": z[:, 1] * unit, "c": rng.choice(["p", "q"], 120)})
+    y = z[:, 0] + (X["c"] == "p") > offset + z[:, 1] - offset
+    columns = [("numbers", scaler, ["a", "b"]), ("level", OneHotEncoder(), ["c"])]
+    model = make_pipeline(ColumnTransformer(columns), DecisionTreeClassifier(max_depth=5, random_state=0)).fit(X, y)
+    cost = L1(weights=np.array([1.0 / unit, 1.0 / unit, 1.0]) * weight)
+    explainer = Closest(cost=cost).fit(model, X)
+    here = model.predict(X)
+    found = explainer.explain(X, target=~here)
+    assert (found.status == "optimal").all()
+    assert (model.predict(found.counterfactual) != here).all()
+    numbers = ["a", "b"]
+    moved = (found.counterfactual["c"] == X["c"]).to_numpy()
+    for back in 10.0 ** -np.arange(1.0, 16.0):
+        rival = found.counterfactual.copy()
+        rival[numbers] = X[numbers] + (found.counterfactual[numbers] - X[numbers]) * (1.0 - back)
+        confirmed = moved & (model.predict(rival) != here)
+        price = np.abs(rival[numbers] - X[numbers]).sum(axis=1).to_numpy() / unit * weight
+        room = 1e-15 * np.abs(X[numbers]).sum(axis=1).to_numpy() / unit * weight
+        assert (price[confirmed] >= (found.cost - found.gap - room)[confirmed]).all(), f"a part of {back} before"

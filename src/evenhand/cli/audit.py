@@ -96,7 +96,7 @@ def init(
 
 @contextmanager
 def _completing(console: Console) -> Iterator[None]:
-    """What nobody expected ends with its traceback and exit code 4: 1 is a gate that failed, 3 one that is undecided."""
+    """What nobody expected ends with its traceback and exit code 4: 1 is a gate that failed, 3 one left undecided."""
     from evenhand.auditing import AuditError
     from evenhand.parallel import WorkersError
 

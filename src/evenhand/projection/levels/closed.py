@@ -140,6 +140,18 @@ def nearest_point(
             to_x[j] = p.upper[k, j] if c.step[j] == 0.0 else x[j] - _steps(high, c.step[j], 1e-9)
 
 
+@kernel
+def _price(c: Columns, x: FloatArray, level: IntArray, own: FloatArray, to_x: FloatArray, to_level: IntArray) -> float:
+    """What a change costs."""
+    total = 0.0
+    for j in range(len(x)):
+        total += c.weight[j] * abs(to_x[j] - x[j])
+    for b in range(len(level)):
+        if to_level[b] != level[b]:
+            total += level_price(c, own, c.start[b], level[b], to_level[b])
+    return total
+
+
 @part
 def comes_first(
     c: Columns, x: FloatArray, level: IntArray, a: FloatArray, al: IntArray, b: FloatArray, bl: IntArray
@@ -168,10 +180,14 @@ def comes_first(
 
 @entry
 def nearest_boxes(
-    c: Columns, p: Pieces, X: FloatArray, L: IntArray, own: FloatArray, cutoff: FloatArray, points: FloatArray,
-    levels: IntArray, cost: FloatArray, bound: FloatArray, w: BoxMemory,
+    c: Columns, p: Pieces, inner: Pieces, X: FloatArray, L: IntArray, own: FloatArray, cutoff: FloatArray,
+    points: FloatArray, levels: IntArray, cost: FloatArray, bound: FloatArray, w: BoxMemory,
 ) -> None:  # fmt: skip
-    """The cheapest change of every person into one of the pieces, none of which has rows."""
+    """The cheapest change of every person into one of the pieces, none of which has rows.
+
+    Which piece is nearest, and the bound, are those of `p`; the point is in the same piece of `inner`, which keeps a
+    distance from its sides.
+    """
     apart, new_x, new_level = w.apart, w.x, w.level
     for q in range(len(X)):
         x, level, mine = X[q], L[q], own[q]
@@ -185,17 +201,19 @@ def nearest_boxes(
                     if nearest < 0:
                         continue
                     if not written:
-                        nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
+                        nearest_point(c, inner, nearest, x, level, mine, points[q], levels[q])
                         written = True
-                    nearest_point(c, p, k, x, level, mine, new_x, new_level)
+                    nearest_point(c, inner, k, x, level, mine, new_x, new_level)
                     best = min(best, apart[k])
                     if comes_first(c, x, level, new_x, new_level, points[q], levels[q]):
                         nearest, written = k, False
                 else:
                     best, nearest, written = apart[k], k, False
         if nearest >= 0 and not written:
-            nearest_point(c, p, nearest, x, level, mine, points[q], levels[q])
-        cost[q], bound[q] = (best if nearest >= 0 else np.inf), best
+            nearest_point(c, inner, nearest, x, level, mine, points[q], levels[q])
+        cost[q], bound[q] = np.inf, best
+        if nearest >= 0:
+            cost[q] = max(_price(c, x, level, mine, points[q], levels[q]), best)
 
 
 @kernel

@@ -71,6 +71,13 @@ def columns_of(problem: Problem) -> Columns:
     )
 
 
+def unit_of(columns: Columns) -> float:
+    """What a usual change of level or step costs, to a power of two, which rounds nothing."""
+    moves = columns.move[np.isfinite(columns.move) & (columns.move > 0)]
+    found = np.concatenate([moves, (columns.weight * columns.step)[columns.step > 0]])
+    return float(2.0 ** np.round(np.log2(np.median(found)))) if len(found) else 1.0
+
+
 def _ties(limits: Limits, layout: Layout) -> tuple[FloatArray, FloatArray]:
     """Rows over changes that must not be negative; ordered levels count by rank."""
     numbers = np.zeros((len(limits.ties), len(layout.numbers)))
@@ -168,6 +175,24 @@ def pieces_of(
         if e >= 0:
             meet[i, e] = True
     return pieces, _density(parts.curved, meet[origin].reshape(len(kept), len(parts.curved)), n, total)
+
+
+def kept_from_sides(problem: Problem, columns: Columns, pieces: Pieces, guard: float) -> Pieces:
+    """The same pieces with their sides further in for numbers that may take any value.
+
+    Compared with the largest side of the column, so that units do not matter; the middle of what is thinner than that.
+    """
+    if not len(pieces.lower):
+        return pieces
+    limits, numbers = problem.limits, problem.layout.numbers
+    sides = np.abs(np.stack([pieces.lower, pieces.upper]))
+    room = guard * np.where(np.isfinite(sides), sides, 0.0).max(axis=(0, 1)) * (columns.step == 0)
+    low = np.where(pieces.lower > limits.lower[numbers], pieces.lower + room, pieces.lower)
+    high = np.where(pieces.upper < limits.upper[numbers], pieces.upper - room, pieces.upper)
+    thin = low > high
+    middle = (pieces.lower[thin] + pieces.upper[thin]) / 2
+    low[thin] = high[thin] = middle
+    return pieces._replace(lower=low, upper=high)
 
 
 def _room(side: FloatArray, unit: FloatArray) -> FloatArray:

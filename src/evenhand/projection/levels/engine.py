@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evenhand.projection.levels.arrays import Columns, Density, Pieces, make_box_memory, make_memory
 from evenhand.projection.levels.branch import PROVEN
 from evenhand.projection.levels.closed import nearest_boxes, within_pieces
-from evenhand.projection.levels.compiled import columns_of, parts_of, pieces_of
+from evenhand.projection.levels.compiled import columns_of, kept_from_sides, parts_of, pieces_of, unit_of
 from evenhand.projection.levels.table import search_mixed
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection, judged
@@ -19,16 +19,19 @@ from evenhand.sets import Region
 from evenhand.table.limits import DOWN, FIXED, UP
 from evenhand.types import BoolArray, FloatArray, IntArray
 
+ROWS = 1e-10  # what an answer keeps from a row at least: a search solves no more exactly than that
 TIED = 1e-3  # a person who meets a row of smaller numbers exactly is on a boundary
 
 
 class Guarded(NamedTuple):
     """Pieces that keep a distance from their sides, and the densities that they meet.
 
-    Where nothing is asked jointly they are `boxes`, of which each has a closed form.
+    Where nothing is asked jointly they are `boxes`, of which each has a closed form. Then the first pieces are as they
+    are, and `inner` keeps the distance.
     """
 
     pieces: Pieces
+    inner: Pieces
     density: Density
     boxes: bool
 
@@ -38,11 +41,14 @@ class LevelProjector(Projector):
     """Searches over levels and steps, with the numbers solved for exactly; the cost is a sum over columns."""
 
     rank: ClassVar[int] = 9
-    guards: ClassVar[tuple[tuple[float, float], ...]] = ((1e-10, 0.0), (1e-8, 0.0), (1e-6, 0.0), (1e-5, 0.0))
+    guards: ClassVar[tuple[tuple[float, float], ...]] = tuple((g, 0.0) for g in (1e-14, 1e-12, ROWS, 1e-8, 1e-6, 1e-5))
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self.columns = Columns(*map(_plain, columns_of(problem)))
+        columns = columns_of(problem)
+        self.unit = unit_of(columns)  # of the search's costs, so that its tolerances mean the same whatever weights are
+        columns = columns._replace(weight=columns.weight / self.unit, move=columns.move / self.unit)
+        self.columns = Columns(*map(_plain, columns))
         self._parts = parts_of(problem.region.pieces)
         self._tables: dict[tuple[float, float], Guarded] = {}
 
@@ -69,8 +75,9 @@ class LevelProjector(Projector):
     def _solve(self, X: FloatArray, guard: float, cutoff: FloatArray) -> Projection:
         layout, limits = self.problem.layout, self.problem.limits
         numbers, levels, values, own, anyway = self._split(X, guard)
-        room = np.maximum(cutoff - anyway, 0.0)
-        to, new, cost, bound, proven, nodes = self._search(numbers, levels, own, room, guard)
+        room = np.maximum(cutoff - anyway, 0.0) / self.unit
+        to, new, cost, bound, proven, nodes = self._search(numbers, levels, own / self.unit, room, guard)
+        cost, bound = cost * self.unit, bound * self.unit
         reached = np.isfinite(cost)
         points = X.copy()
         free = (limits.directions != FIXED)[layout.numbers]
@@ -80,14 +87,16 @@ class LevelProjector(Projector):
             points[:, j] = values[b][np.arange(len(X)), new[:, b]] if b in layout.bins else new[:, b]
         points[~reached] = np.nan
         bound = np.where(np.isfinite(bound), np.maximum(bound, 0.0) + anyway, np.inf)
-        status = judged(np.where(reached, cost + anyway, np.inf), bound, ~reached & ~proven)
+        # Next to nothing compared with the person's own numbers is nothing.
+        size = np.abs(numbers) @ (self.unit * self.columns.weight)
+        status = judged(np.where(reached, cost + anyway, np.inf), bound, ~reached & ~proven, size)
         return Projection(points, np.where(reached, cost + anyway, np.nan), bound, np.full(len(X), -1), status, nodes)
 
     def _search(
         self, numbers: FloatArray, levels: IntArray, own: FloatArray, cutoff: FloatArray, guard: float
     ) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, Any, IntArray]:
         """Numbers and levels of the cheapest answers, their costs, bounds, whether the search ended, and its nodes."""
-        pieces, density, boxes = self._at(guard)
+        pieces, inner, density, boxes = self._at(guard)
         n = len(numbers)
         to, new = numbers.copy("C"), levels.copy("C")
         cost, bound = np.full(n, np.inf), np.full(n, np.inf)
@@ -99,6 +108,7 @@ class LevelProjector(Projector):
             nearest_boxes(
                 self.columns,
                 pieces,
+                inner,
                 *people,
                 _plain(cutoff),
                 to,
@@ -110,7 +120,7 @@ class LevelProjector(Projector):
         else:
             curved = density if len(density.room) else None
             search_mixed(
-                self.columns, pieces, curved, *people, guard, int(self.problem.max_nodes), _plain(cutoff),
+                self.columns, pieces, curved, *people, max(guard, ROWS), int(self.problem.max_nodes), _plain(cutoff),
                 to, new, cost, bound, outcome, nodes, make_memory(self.columns, pieces, density),
             )  # fmt: skip
         return to, new, cost, bound, outcome == PROVEN, nodes
@@ -129,11 +139,15 @@ class LevelProjector(Projector):
     def _at(self, guard: float, least: float = 0.0) -> Guarded:
         """What the search reads, for a guard."""
         if (guard, least) not in self._tables:
-            pieces, density = pieces_of(self.problem, self.columns, self._parts, guard, least)
+            pieces, density = pieces_of(self.problem, self.columns, self._parts, max(guard, ROWS), least)
             boxes = not len(pieces.b) and not self._parts.curved and not len(self.columns.tied)
+            inner = pieces
+            if boxes and guard < ROWS:
+                pieces, density = pieces_of(self.problem, self.columns, self._parts, 0.0)
+                inner = kept_from_sides(self.problem, self.columns, pieces, guard)
             # One layout for all: for every other one numba would compile everything again.
-            pieces, density = Pieces(*map(_plain, pieces)), Density(*map(_plain, density))
-            self._tables[guard, least] = Guarded(pieces, density, boxes)
+            pieces, inner = Pieces(*map(_plain, pieces)), Pieces(*map(_plain, inner))
+            self._tables[guard, least] = Guarded(pieces, inner, Density(*map(_plain, density)), boxes)
         return self._tables[guard, least]
 
     def _split(
