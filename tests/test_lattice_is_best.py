@@ -72,16 +72,19 @@ def test_trees(scaler: str, offset: int, spacing: int, encoder: bool, weight: fl
     check(model, explainer, people, "k", np.arange(max(low - 30, 0) if low >= 0 else low - 30, high + 31))
 
 
+@pytest.mark.parametrize("top", [40, 90])
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("encode", ["onehot-dense", "ordinal"])
 @pytest.mark.parametrize("final", [LogisticRegression(C=100), DecisionTreeClassifier(random_state=0)])
 @pytest.mark.parametrize(("kind", "unit"), [(int, 1), (float, 1.0), (float, 1e-6), (float, 1e9)])
-def test_bins(strategy: str, encode: str, final: Any, kind: Any, unit: float) -> None:
+def test_bins(top: int, strategy: str, encode: str, final: Any, kind: Any, unit: float) -> None:
     """People stand on the edges themselves; fractions end just before the next bin begins."""
-    X = pd.DataFrame({"age": np.arange(41) * unit}).astype(kind)
-    bins = KBinsDiscretizer(4, strategy=strategy, encode=encode, quantile_method="averaged_inverted_cdf")
+    X = pd.DataFrame({"age": np.arange(top + 1) * unit}).astype(kind)
+    bins = KBinsDiscretizer(
+        4 if top == 40 else 3, strategy=strategy, encode=encode, quantile_method="averaged_inverted_cdf"
+    )
     model = make_pipeline(bins, final).fit(X, (X["age"] >= 20 * unit) & (X["age"] < 30 * unit))
-    values = np.arange(-5.0, 50.0, 1.0 if kind is int else 0.125) * unit
+    values = np.arange(-5.0, top + 9.0, 1.0 if kind is int else 0.125) * unit
     values = np.unique(np.concatenate([values, np.nextafter(values, -np.inf)])) if kind is float else values
     explainer = Closest(cost=L1(weights=np.ones(1))).fit(model, X)
     now = model.predict(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,11 @@ EXACT = 17
 PLAIN = 15  # more places than that before the point, or behind it, are written with an exponent
 
 
+@dataclass(frozen=True)
 class Teller:
     """Tries whether what is said in few digits, typed back, leads to the target; the explainer is asked."""
 
-    def __init__(self, explainer: Explainer) -> None:
-        self.explainer = explainer
+    explainer: Explainer
 
     def leads(self, person: Any, typed: Any, label: Any) -> bool:
         """Whether a row of a table, changed to another one as it was typed, has the label and is allowed."""

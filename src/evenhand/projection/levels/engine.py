@@ -187,6 +187,7 @@ class LevelProjector(Projector):
         if step:
             up = x[:, None] + step * np.ceil((low[None] - x[:, None]) / step)
             down = x[:, None] - step * np.ceil((x[:, None] - high[None]) / step)
+            up, down = up + step * (up < low), down - step * (down > high)  # a quotient is rounded
             value = np.where(x[:, None] < low, up, np.where(x[:, None] > high, down, x[:, None]))
         else:
             value = np.clip(x[:, None], low, high)
