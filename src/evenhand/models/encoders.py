@@ -37,7 +37,9 @@ from evenhand.types import BoolArray, FloatArray
 
 Image = Callable[[FloatArray], FloatArray]  # codes as the model's last step sees them
 CHECKED = 500  # people on whom it is checked that columns add up
+ASKED = 200  # values of a number of which it is checked that they lie on a line
 CLOSE = 1e-8
+LAST_BITS = 1e-14
 
 
 def has_encoders(model: Any) -> bool:
@@ -150,7 +152,8 @@ def _learned(
         bins,
     )
     encode = _added_up(slopes, images, known, base, home, layout)
-    _check_sum(lambda some: encode(layout.expand(some)), seen, codes[usable], schema)
+    parts = np.abs(slopes) @ np.abs(codes[usable][:, numbers]).max(axis=0, initial=0.0)
+    _check_sum(lambda some: encode(layout.expand(some)), seen, codes[usable], schema, parts)
     return home, layout, encode
 
 
@@ -178,24 +181,31 @@ def _added_up(
 
 
 def _slope(seen: Image, home: FloatArray, j: int, values: FloatArray, schema: Schema) -> FloatArray:
-    """How the image moves with a number; refuses one that does not move it evenly."""
-    low, high = float(values.min()), float(values.max())
-    if not high > low:
-        high = low + max(1.0, abs(low))
-    middle = low + (high - low) / 3
-    if schema[schema.names[j]].kind == "integer":
-        middle = float(np.round(middle))
-    rows = np.repeat(home[None], 3, axis=0)
-    rows[:, j] = low, high, middle
-    at_low, at_high, at_middle = seen(rows)
-    slope = (at_high - at_low) / (high - low)
-    size = max(float(np.abs(at_high).max()), float(np.abs(at_low).max()), 1.0)
-    if np.abs(at_low + slope * (middle - low) - at_middle).max() > CLOSE * size:
+    """How the image moves with a number; refuses one that does not move it evenly.
+
+    It is asked about many of the values that people have: a few points do not show the steps of a bin.
+    """
+    some = np.unique(values)
+    some = some[np.linspace(0, len(some) - 1, min(len(some), ASKED)).astype(np.intp)]
+    if len(some) == 1:
+        some = np.array([some[0], some[0] + max(1.0, abs(some[0]))])
+    rows = np.repeat(home[None], len(some), axis=0)
+    rows[:, j] = some
+    images = seen(rows)
+    slope: FloatArray = (images[-1] - images[0]) / (some[-1] - some[0])
+    off = np.abs(images[0] + np.outer(some - some[0], slope) - images)
+    if (off > _rounding(images, np.abs(slope) * np.abs(some).max())).any():
         raise ValueError(
             f"Column {schema.names[j]!r} does not act linearly on the model's last step. If its numbers are names, "
             "make it levels, Column('categorical', levels=...); a KBinsDiscretizer has to be its first step."
         )
-    return np.asarray(slope)
+    return slope
+
+
+def _rounding(images: FloatArray, parts: FloatArray) -> FloatArray:
+    """By how much each coordinate may be off: a little of its own size, and the last bits of what it is made of."""
+    size: FloatArray = CLOSE * np.abs(images).max(axis=0) + LAST_BITS * parts
+    return size
 
 
 def _accepted(seen: Image, home: FloatArray, j: int, count: int) -> BoolArray:
@@ -226,11 +236,11 @@ def _inside_bins(edges: FloatArray, column: Column) -> FloatArray:
     return np.where((value < high) | (value == edges[-1]), value, np.nan)
 
 
-def _check_sum(learned: Image, seen: Image, codes: FloatArray, schema: Schema) -> None:
+def _check_sum(learned: Image, seen: Image, codes: FloatArray, schema: Schema, parts: FloatArray) -> None:
     """What was learned column by column has to hold for whole people."""
     some = codes[np.linspace(0, len(codes) - 1, min(len(codes), CHECKED)).astype(np.intp)]
     truth = seen(some)
-    off = np.abs(learned(some) - truth) > CLOSE * np.maximum(1.0, np.abs(truth).max())
+    off = np.abs(learned(some) - truth) > _rounding(truth, parts)
     if off.any():
         row = int(np.flatnonzero(off.any(axis=1))[0])
         raise ValueError(
