@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from evenhand import L1, L2, Closest, Gaussian, audit, instability
+from evenhand import L1, L2, Closest, Gaussian, HighDensity, Plausible, audit, instability
 from evenhand.auditing import AuditError
 
 
@@ -58,6 +58,14 @@ def test_targets_go_by_the_index() -> None:
     with pytest.raises(ValueError, match="in another order"):
         explainer.explain(numbered, target=wanted.reset_index(drop=True)[::-1])
     assert (explainer.explain(numbered, target=wanted).target == straight.target).all()  # other labels: by position
+
+
+def test_labels_for_densities_go_by_the_index() -> None:
+    X = people().set_axis([f"p{i}" for i in range(150)])
+    y = pd.Series(model().predict(X), index=X.index)
+    recipe = Plausible(density=HighDensity(components=[1]))
+    straight, turned = (recipe.fit(model(), X, labels).explain(X[:20], target=True) for labels in (y, y[::-1]))
+    np.testing.assert_array_equal(straight.cost, turned.cost)
 
 
 def test_groups_go_by_the_index() -> None:

@@ -8,16 +8,18 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from evenhand.costs import Cost, Gower, cost_for
 from evenhand.density import ClassDensities, HighDensity
 from evenhand.explaining.exact import ExactExplainer, measure
+from evenhand.explaining.targets import followed
 from evenhand.models import View, view_of
 from evenhand.registering import check_free
 from evenhand.sets import Region
 from evenhand.table.actionable import Actionable
 from evenhand.table.limits import Limits
-from evenhand.table.people import is_frame
+from evenhand.table.people import is_frame, people_of
 from evenhand.table.schema import Schema
 
 M = TypeVar("M", bound=type)
@@ -121,6 +123,8 @@ def _target(seen: View, margin: float, cost: Any, densities: ClassDensities | No
 def fitted_densities(density: HighDensity, seen: View, X: Any, y: Any) -> ClassDensities:
     """Where each label is dense: in the space of the model's last step, or over raw columns if there are levels."""
     codes = seen.read(X)
+    if isinstance(y, pd.Series) and len(y) == len(codes):
+        y = followed(y, people_of(X), "y")
     if seen.reader.plain:
         labels = seen.predict(codes) if y is None else np.asarray(y)
         return density.fit(seen.image(codes), labels, seen.classes)

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 
 from evenhand.models.base import View, view
 from evenhand.models.encoders import has_encoders, table_view
+from evenhand.models.pipeline_steps import flat_pipeline
 from evenhand.models.whole_numbers import on_whole_numbers
 from evenhand.sets import Affine
 from evenhand.table.column import Column
@@ -33,7 +36,7 @@ def view_of(model: Any, X: Any = None, schema: Schema | None = None) -> View:
     schema : Schema, optional
         What the columns are; inferred from a DataFrame if left out.
     """
-    if has_encoders(model):
+    if has_encoders(model) or (is_frame(X) and _takes_apart(model) and not _numeric(as_frame(X))):
         if X is None:
             raise ValueError(
                 "What the columns of a raw table do is learned from a table: fit(model, X), with a DataFrame."
@@ -47,6 +50,16 @@ def view_of(model: Any, X: Any = None, schema: Schema | None = None) -> View:
     if len(schema) != bare.n_features:
         raise ValueError(f"The schema has {len(schema)} columns, the model takes {bare.n_features}.")
     return _with_schema(bare, schema, None)
+
+
+def _takes_apart(model: Any) -> bool:
+    """Whether a model's first step looks at columns one by one, and may leave some out."""
+    inside = flat_pipeline(model)
+    return isinstance(inside, Pipeline) and isinstance(inside.steps[0][1], ColumnTransformer)
+
+
+def _numeric(frame: pd.DataFrame) -> bool:
+    return all(pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes)
 
 
 def needs_numbers(what: str, seen: View) -> TypeError:

@@ -80,7 +80,7 @@ class Projector(ABC):
         """
         if held:
             return self.holding(held).project(X, guard, cutoff)
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        X = np.require(X, np.float64, ["C", "W"])  # for what is read only, as in a DataFrame, numba compiles anew
         finite = below(X, TOO_LARGE)
         limit = np.full(len(X), np.inf) if cutoff is None else np.asarray(cutoff, dtype=np.float64)
         if finite.all():

@@ -83,7 +83,7 @@ def _typed_levels(levels: list[Any], dtype: Any) -> Any:
             return np.array([*levels, None], dtype=object)[:-1]
         numbers = np.zeros(len(levels))
         numbers[~missing] = np.array(there, dtype=np.float64)
-        return pd.array(_typed_numbers(numbers, dtype, missing))
+        return _typed_numbers(numbers, dtype, missing)
     if base.kind == "b" and not {float(level) for level in there if not isinstance(level, str)} <= {0.0, 1.0}:
         return np.array([*levels, None], dtype=object)[:-1]
     return pd.array(levels, dtype=dtype)
