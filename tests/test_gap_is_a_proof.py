@@ -20,6 +20,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import GLVQ, L1, L2, Actionable, Closest, Explainer, Explanations
+from rotation import in_turn
 from threads import one_thread  # noqa: F401
 
 MODELS: dict[str, Any] = {
@@ -87,11 +88,9 @@ def check(model: Any, explainer: Explainer, found: Explanations, X: np.ndarray, 
         assert (cost[confirmed] >= floor[confirmed] - room[confirmed]).all(), f"a part of {back} before the answer"
 
 
-@pytest.mark.parametrize("limits", LIMITS)
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("model", "table", "whole", "cost", "limits"), in_turn(7, MODELS, TABLES, [False, True], COSTS, LIMITS)
+)
 def test_nobody_is_cheaper(model: str, table: str, whole: bool, cost: str, limits: str) -> None:
     if model in COARSE and (table.startswith("at ") or cost.endswith("far apart")):
         pytest.skip("predict rounds more than the guard keeps")

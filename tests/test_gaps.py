@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from evenhand import Actionable, Closest, Gower, Penalized, Plausible, Status
 from evenhand.table.column import Column
 from evenhand.table.schema import Schema
+from rotation import in_turn
 from threads import one_thread  # noqa: F401
 
 N = 180
@@ -56,10 +57,7 @@ def check(model: Any, X: pd.DataFrame, found: Any) -> None:
     assert found.valid.sum() >= len(X) / 4  # whoever has nothing missing, at least
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("told", WAYS)
-@pytest.mark.parametrize("shown", WAYS)
+@pytest.mark.parametrize(("shown", "told", "encoder", "model"), in_turn(3, WAYS, WAYS, ENCODERS, MODELS))
 def test_missing_levels(shown: str, told: str, encoder: str, model: str) -> None:
     """Fitted with some ways to say that nothing is known, asked with others."""
     X, asked = people(WAYS[shown]), people(WAYS[told])

@@ -17,6 +17,7 @@ from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder,
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import L1, Actionable, Closest
+from rotation import in_turn
 from threads import one_thread  # noqa: F401
 
 SCALERS = {"plain": None, "standard": StandardScaler, "min-max": MinMaxScaler, "robust": RobustScaler}
@@ -54,11 +55,10 @@ def check(model: Any, explainer: Any, people: pd.DataFrame, column: str, values:
         assert found.gap[i] <= 1e-7 * found.cost[i]
 
 
-@pytest.mark.parametrize("weight", [1.0, 1e-10, 1e10])
-@pytest.mark.parametrize("encoder", [True, False])
-@pytest.mark.parametrize("spacing", [1, 2, 4])
-@pytest.mark.parametrize("offset", [0, -37, 10**4, 10**5, 10**6])
-@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize(
+    ("scaler", "offset", "spacing", "encoder", "weight"),
+    in_turn(7, SCALERS, [0, -37, 10**4, 10**5, 10**6], [1, 2, 4], [True, False], [1.0, 1e-10, 1e10]),
+)
 def test_trees(scaler: str, offset: int, spacing: int, encoder: bool, weight: float) -> None:
     X = table(offset, spacing)
     X = X if encoder else X[["k"]]

@@ -31,7 +31,7 @@ from evenhand.models import view
 from evenhand.projection import project
 from evenhand.sets import Region
 from oracle import UndecidedError, nearest_of
-from threads import one_thread  # noqa: F401
+from threads import one_thread, threads_at_once  # noqa: F401
 
 
 class Remembered(HighDensity):

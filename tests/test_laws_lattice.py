@@ -34,7 +34,7 @@ from raw_laws import (
     small_schema,
     told,
 )
-from threads import one_thread  # noqa: F401
+from threads import one_thread, threads_at_once  # noqa: F401
 
 # Every family x cost x method; the tables take turns, so that each meets every family, cost and method.
 EVERYTHING = [

@@ -27,7 +27,7 @@ from evenhand import (
 from evenhand.models import view
 from oracle import UndecidedError, nearest_of
 from test_laws import COSTS, DENSITY, MODELS, PIPELINES, cost_of, data, fitted, queries
-from threads import one_thread  # noqa: F401
+from threads import one_thread, threads_at_once  # noqa: F401
 
 STEPS = ["none", "pca", "standard"]
 ALL_COSTS = [*COSTS, "gower"]

@@ -33,7 +33,7 @@ from evenhand import (
 from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.exact import ExactExplainer
 from raw_laws import COSTS, METHODS, MODELS, assert_same_bytes, made, quietly, told
-from threads import one_thread  # noqa: F401
+from threads import one_thread, threads_at_once  # noqa: F401
 
 TABLES = ["encoded", "gaps", "counts"]
 WORDS, COUNTS, AMOUNTS = ["housing", "job"], ["age", "dependents"], ["income", "debt"]

@@ -13,7 +13,7 @@ from evenhand import parallel
 from evenhand.parallel import in_chunks
 
 
-@given(st.integers(0, 6000), st.integers(1, 5000), st.sampled_from([None, 1, 2, 3, -1]))
+@given(st.integers(0, 12_000), st.integers(1, 9000), st.sampled_from([None, 1, 2, 3, -1]))
 def test_every_row_once_and_in_order(n: int, chunk_size: int, n_jobs: int | None) -> None:
     told: list[tuple[int, int]] = []
     rows: list[int] = []
@@ -28,7 +28,7 @@ def test_every_row_once_and_in_order(n: int, chunk_size: int, n_jobs: int | None
     assert not told or told[-1] == (n, n)
 
 
-@pytest.mark.parametrize(("n", "pause", "several"), [(1000, 1e-4, False), (50_000, 0.0, False), (4000, 1e-4, True)])
+@pytest.mark.parametrize(("n", "pause", "several"), [(1000, 1e-4, False), (50_000, 0.0, False), (9000, 1e-4, True)])
 def test_threads_start_where_there_is_enough_to_do(n: int, pause: float, several: bool) -> None:
     """Not for a thousand people, nor for work that is done before threads have started."""
     who = set()

@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import Actionable, Closest, Explainer, Penalized, Plausible, Steady
 from evenhand.models import GMLVQ
+from rotation import in_turn
 from test_gap_is_a_proof import MODELS, people
 from threads import one_thread  # noqa: F401
 
@@ -44,8 +45,7 @@ def check(explainer: Explainer, X: Any) -> None:
     assert kept.to_frame().equals(found.to_frame())
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("model", [*MODELS, "metric", "machine"])
+@pytest.mark.parametrize(("model", "method"), in_turn(7, [*MODELS, "metric", "machine"], METHODS))
 def test_tables_of_numbers(model: str, method: str) -> None:
     X, y = people("plain", False)
     kinds = MODELS | {"metric": lambda: GMLVQ(random_state=0), "machine": lambda: SVC()}

@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import Closest, Explanations, Penalized, Plausible
 from evenhand.models import View
+from rotation import in_turn
 from threads import one_thread  # noqa: F401
 
 N = 240
@@ -107,8 +108,7 @@ def explained(name: str, X: pd.DataFrame, people: Any, target: Any) -> None:
     check(model, Closest().fit(model, X).explain(people, target=target))
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("target", [0, 1, 2])
+@pytest.mark.parametrize(("model", "target"), in_turn(2, MODELS, [0, 1, 2]))
 class TestTypes:
     @pytest.mark.parametrize("kind", COUNTS)
     def test_count(self, model: str, target: int, kind: str) -> None:

@@ -33,7 +33,7 @@ from evenhand import (
     Schema,
     Steady,
 )
-from threads import one_thread  # noqa: F401
+from threads import one_thread, threads_at_once  # noqa: F401
 
 DENSITY = HighDensity(components=[2])
 

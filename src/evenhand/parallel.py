@@ -33,7 +33,7 @@ def in_chunks(
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
     threads = count_jobs(n_jobs)
     done, began = 0, time.perf_counter()
-    if threads > 1 and n >= 8 * TRIAL:  # how long does it take? Threads cost more than a few people
+    if threads > 1 and n >= 32 * TRIAL:  # how long does it take? Below, to ask costs what threads gain
         done = min(TRIAL, chunk_size)
         yield from _reported([slice(0, done)], map(work, [slice(0, done)]), n, progress)
     left = n - done
