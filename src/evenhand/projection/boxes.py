@@ -110,9 +110,10 @@ def nearest_box(
             cost[q] = bound[q] = np.inf
             continue
         outcome[q] = FOUND
-        cost[q] = _distance(boxes, chosen, x, guard, np.inf)
-        bound[q] = best
-        if boxes.order == 2:
-            cost[q], bound[q] = np.sqrt(cost[q]), np.sqrt(best)
+        total = 0.0
         for j in range(len(x)):
             points[q, j] = _coordinate(boxes, chosen, j, x[j], guard)
+            step = (points[q, j] - x[j]) * boxes.weight[j]
+            total += abs(step) if boxes.order == 1 else step * step
+        cost[q] = total if boxes.order == 1 else np.sqrt(total)
+        bound[q] = best if boxes.order == 1 else np.sqrt(best)
