@@ -5,7 +5,7 @@ PYTHON ?= python3.11 python3
 PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-.PHONY: help audit reproduce demo test test-slow test-all portable lint format bench clean
+.PHONY: help audit reproduce demo test test-slow test-all portable lint format bench million fuzz faults clean
 .NOTPARALLEL:
 
 help:
@@ -18,6 +18,9 @@ help:
 	@echo "make lint       style, types and layers"
 	@echo "make format     rewrite the code in the house style"
 	@echo "make bench      time the solvers, the measurements, the paper and audits"
+	@echo "make million    explain a million people over all families and methods, and predict every answer again"
+	@echo "make fuzz       random tables, models, limits and files against oracles, for SECONDS (an hour)"
+	@echo "make faults     kills, lost workers, full disks: results are the same bytes, or there are none"
 	@echo "make clean      remove caches and build results; .venv and results stay"
 
 # The example fails its gates, exit code 1, because of what is planted in it.
@@ -67,6 +70,18 @@ bench: .venv/.installed-dev
 	$(PY) bench/search.py
 	$(PY) bench/paper.py
 	$(PY) bench/audit.py
+
+million: .venv/.installed-dev
+	OPENBLAS_NUM_THREADS=1 $(PY) bench/million.py
+
+# What fails is printed as a script that reproduces it.
+SECONDS ?= 3600
+SEED ?= 0
+fuzz: .venv/.installed-dev
+	OPENBLAS_NUM_THREADS=1 $(PY) -m fuzz --seconds $(SECONDS) --seed $(SEED) $(if $(CASES),--cases $(CASES))
+
+faults: .venv/.installed-dev
+	OPENBLAS_NUM_THREADS=1 $(PY) -m faults
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from importlib import resources
@@ -25,13 +26,15 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
+from audit_folders import Place, linear, table
 from evenhand import Actionable, Closest, Gaussian, HighDensity, Relative, audit, instability
-from evenhand.auditing import Audit, AuditError
+from evenhand.auditing import Audit, AuditError, commands
 from evenhand.auditing.gates import GATES, Candidate, judge, parse_gate
 from evenhand.auditing.loans import loans
 from evenhand.auditing.result import FILES
 from evenhand.cli.app import app
 from evenhand.stats import Interval
+from evenhand.writing import WritingError
 
 SCHEMA = json.loads(resources.files("evenhand.auditing").joinpath("audit.schema.json").read_text(encoding="utf-8"))
 SMALL = {"people": 60, "draws": 4, "lookup": 5, "density": HighDensity(components=[1])}
@@ -485,6 +488,75 @@ class TestFiles:
         ElementTree.fromstring((tmp_path / "junit.xml").read_bytes())
         jsonschema.validate(json.loads((tmp_path / "audit.json").read_text(encoding="utf-8")), SCHEMA)
 
+    @pytest.mark.parametrize("call", [0, 3, 4, 6, 7, 8])
+    def test_the_old_report_stays_whole_if_the_new_one_cannot_be_written(
+        self, found: Audit, planted: Audit, tmp_path, monkeypatch, call: int
+    ) -> None:
+        monkeypatch.setattr(Audit, "to_html", lambda self: repr(self))
+        assert [path.name for path in found.write(tmp_path)] == list(FILES)
+        before = {name: (tmp_path / name).read_bytes() for name in FILES}
+        calls = iter(range(100))
+
+        def full(handle: int) -> None:
+            if next(calls) == call:
+                raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("os.fsync", full)
+            with pytest.raises(WritingError, match=r"No space left on device\. What was there before is there still"):
+                planted.write(tmp_path)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+        planted.write(tmp_path)
+        assert (tmp_path / "junit.xml").read_text(encoding="utf-8") == planted.to_junit()
+
+    @pytest.mark.parametrize("there", [True, False])
+    def test_a_first_file_is_whole_or_not_there(self, there, tmp_path, monkeypatch) -> None:
+        place = Place(tmp_path)
+        place.model(linear(table()))
+        place.put(table())
+        monkeypatch.chdir(tmp_path)
+        if there:
+            (tmp_path / "audit.toml").write_text("mine", encoding="utf-8")
+
+        def full(handle: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        words = ("init", "model.skops", "people.csv", "--force")
+        with monkeypatch.context() as patched:
+            patched.setattr("os.fsync", full)
+            place.refused("audit.toml cannot be written: No space left on device", words=words)
+        assert place.run(*words).exit_code == 0
+        assert "model.skops" in (tmp_path / "audit.toml").read_text(encoding="utf-8")
+
+    @pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+    @pytest.mark.parametrize("when", ["at_once", pytest.param("later", marks=pytest.mark.slow)])
+    def test_a_table_that_changes_is_refused_or_was_read_before(self, name, when, tmp_path, monkeypatch) -> None:
+        place = Place(tmp_path)
+        place.model(linear(table()))
+        place.put(table(), name)
+        place.write(data=name)
+        monkeypatch.chdir(tmp_path)
+        digest = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        opened, loaded = commands.open_table, commands.load_model
+
+        def other(call, *arguments, **options):
+            result = call(*arguments, **options)
+            place.put(table(seed=1), name)
+            return result
+
+        if when == "at_once":
+            monkeypatch.setattr(commands, "open_table", lambda *given, **options: other(opened, *given, **options))
+        else:
+            monkeypatch.setattr(commands, "load_model", lambda *given, **options: other(loaded, *given, **options))
+        ended = place.run("audit", "audit.toml", "--jobs", "1")
+        if when == "later" and name == "people.csv":  # it is in memory by then
+            content = json.loads((tmp_path / "out" / "audit.json").read_text(encoding="utf-8"))
+            assert content["audited"]["data"]["sha256"] == digest
+        else:
+            assert ended.exit_code == 2
+            assert f"{name} was changed while it was read" in ended.output
+            assert not (tmp_path / "out").exists()
+
 
 class TestGates:
     @pytest.mark.parametrize(
@@ -582,14 +654,3 @@ def test_the_demo_needs_no_file(tmp_path, monkeypatch) -> None:
     assert {path.name for path in (tmp_path / "results" / "audit").iterdir()} == set(FILES)
     assert "✕ fail" in result.output
     assert json.loads((tmp_path / "results" / "audit" / "audit.json").read_text(encoding="utf-8"))["lookup"] == []
-
-
-def test_a_defect_is_incomplete_and_not_a_failed_gate(tmp_path, monkeypatch) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("out of luck")
-
-    monkeypatch.setattr("evenhand.auditing.commands.audit_demo", broken)
-    result = CliRunner().invoke(app, ["audit", "--demo", "--out", str(tmp_path / "out")])
-    assert result.exit_code == 4
-    assert "out of luck" in result.output
-    assert not (tmp_path / "out").exists()

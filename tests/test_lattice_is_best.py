@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import L1, Actionable, Closest
+from evenhand import L1, Actionable, Closest, Column, Schema
 from rotation import in_turn
 from threads import one_thread  # noqa: F401
 
@@ -102,3 +102,29 @@ def test_bins(top: int, strategy: str, encode: str, final: Any, kind: Any, unit:
         assert found.status[i] == "optimal"
         if kind is int:
             assert found.cost[i] == best
+
+
+@pytest.mark.parametrize("weight", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("wins", [False, True])
+@pytest.mark.parametrize("top", [0.0, 0.5, np.inf])
+def test_a_number_beside_whole_ones_leads_off_a_boundary(top: float, wins: bool, weight: float) -> None:
+    """Scores tie on lattice points, which predict may deny; a little of a number that may move is enough then."""
+    X = pd.DataFrame({"n": np.arange(60) % 7, "z": np.linspace(0.0, 1.0, 60)})
+    model = LogisticRegression().fit(X, X["n"] + X["z"] > 4)
+    model.coef_, model.intercept_ = np.array([[1.0, 1.0]]), np.array([-4.0])  # a score of zero is False
+    people = pd.DataFrame({"n": np.arange(7), "z": 0.0})
+    schema = Schema({"n": Column("integer", bounds=(0, 6)), "z": Column("numeric", weight=weight, bounds=(0.0, top))})
+    found = Closest(schema=schema).fit(model, X).explain(people, target=not wins)
+    for i, n in enumerate(people["n"]):
+        if (n > 4) == (not wins):
+            assert found.status[i] == "already"
+            continue
+        to = np.arange(7)
+        rest = 4.0 - to  # what the number has to make up for, or a little more
+        able = (rest <= 0.0) if wins else (rest < top) | (rest < 0.0)
+        price = np.abs(to - n) + weight * np.maximum(rest, 0.0)
+        if wins:  # False needs a score of at most zero, and the number is at its lowest already
+            able, price = to <= 4, np.abs(to - n).astype(float)
+        assert found.valid[i]
+        assert found.cost[i] - found.gap[i] <= price[able].min() * (1 + 1e-12)
+        assert found.cost[i] <= price[able].min() * (1 + 1e-7) + 1e-7

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -81,10 +80,9 @@ def reference(tmp_path_factory) -> Path:
 
 
 def same(out: Path, reference: Path) -> bool:
-    """The final tables, byte for byte."""
-    return all(
-        (out / name).read_bytes() == (reference / name).read_bytes() for name in ("summary.csv", "draws.parquet")
-    )
+    """The final files, byte for byte."""
+    names = ("draws.parquet", "summary.csv", "summary.json")
+    return all((out / name).read_bytes() == (reference / name).read_bytes() for name in names)
 
 
 def started(file: Path, out: Path, *options: str) -> subprocess.Popen[str]:
@@ -238,7 +236,7 @@ def test_damaged_checkpoints_are_reported_and_computed_again(file, reference, tm
     assert len(outcome.damaged) == len(said) == 4
     assert all("computed again" in text for text in said)
     write_results(outcome, out)
-    assert (out / "summary.csv").read_bytes() == (reference / "summary.csv").read_bytes()
+    assert same(out, reference)
 
 
 def test_a_half_written_file_is_never_seen(file, tmp_path, monkeypatch) -> None:
@@ -247,11 +245,11 @@ def test_a_half_written_file_is_never_seen(file, tmp_path, monkeypatch) -> None:
     cell = expand(study)[0]
     path = kept.path_of(cell, "key", tmp_path / "cells")
 
-    def broken(*_: object, **__: object) -> None:
-        raise OSError("disk full")
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(kept.pq, "write_table", broken)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StudyError, match="cells cannot be written: No space left on device"):
         kept.write(path, "key", pd.DataFrame({"a": [1.0]}), {})
     assert list((tmp_path / "cells").iterdir()) == []
 
@@ -272,41 +270,6 @@ def test_killed_and_started_again(file, reference, tmp_path, jobs) -> None:
     _, said = again.communicate(timeout=300)
     assert again.returncode == 0, said
     assert f"{finished} of them found finished" in said
-    assert same(out, reference)
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_is_replaced(file, reference, tmp_path) -> None:
-    out = tmp_path / "out"
-    process = started(file, out, "--jobs", "2")
-    wait_for(out, 2, process)
-    workers = [
-        child
-        for child in psutil.Process(process.pid).children(recursive=True)
-        if "loky" in " ".join(child.cmdline()) and "resource_tracker" not in " ".join(child.cmdline())
-    ]
-    assert workers
-    workers[0].send_signal(signal.SIGKILL)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    assert "A worker died" in said
-    assert same(out, reference)
-
-
-@pytest.mark.slow
-def test_a_cluster_gives_the_same_and_survives_a_loss(file, reference, tmp_path) -> None:
-    from dask.distributed import Client, LocalCluster
-
-    out = tmp_path / "out"
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        address = cluster.scheduler_address
-        with Client(address) as client:
-            pids = list(client.run(os.getpid).values())
-        process = started(file, out, "--cluster", address)
-        wait_for(out, 2, process)
-        os.kill(pids[0], signal.SIGKILL)
-        _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
     assert same(out, reference)
 
 
@@ -381,24 +344,3 @@ def test_a_table_that_cannot_serve_is_refused_before_anything_runs(tmp_path, con
     assert found.exit_code == 2, found.output
     assert text in found.stderr
     assert not (tmp_path / "out" / "cells").exists()
-
-
-@pytest.mark.slow
-def test_workers_stop_when_their_parent_is_killed(file, tmp_path) -> None:
-    """SIGKILL to the parent alone: its workers finish their cell, not the rest of their group."""
-    out = tmp_path / "out"
-    process = started(file, out, "--jobs", "2")
-    wait_for(out, 2, process)
-    workers = [
-        child for child in psutil.Process(process.pid).children(recursive=True) if "loky" in str(child.cmdline())
-    ]
-    process.kill()
-    process.wait()
-    process.stderr.close()
-    time.sleep(5)
-    finished = len(list((out / "cells").glob("*.parquet")))
-    time.sleep(5)
-    assert len(list((out / "cells").glob("*.parquet"))) == finished < 16
-    for worker in workers:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            worker.kill()

@@ -1,4 +1,4 @@
-"""Where work is done: in chunks and threads, in several processes, on a cluster; the result is the same."""
+"""Where work is done: in chunks and threads; in processes and on clusters, see :mod:`evenhand.workers`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
-
-import joblib
+from typing import TypeVar
 
 CHUNK = 16384
 CACHED = 4 * 2**20  # bytes of a chunk's table: a few copies of it stay near the processor
@@ -67,49 +64,3 @@ def count_jobs(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0: use None for one thread or -1 for all cores.")
     return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-
-
-class WorkersError(ValueError):
-    """The workers that were asked for are not there."""
-
-
-def backend(jobs: int | None, cluster: str | None) -> AbstractContextManager[Any]:
-    """What joblib.Parallel uses inside of this context.
-
-    Parameters
-    ----------
-    jobs : int or None
-        Processes; None leaves it to a surrounding ``joblib.parallel_config``.
-    cluster : str or None
-        Address of a Dask scheduler, which goes before `jobs`.
-    """
-    if cluster is not None:
-        from dask import distributed
-
-        connect: Any = distributed.Client
-        try:
-            client = connect(cluster)
-        except (OSError, ValueError, TypeError) as error:
-            raise WorkersError(
-                f"--cluster: no Dask scheduler answers at {cluster!r} ({error}). An address looks like tcp://host:8786."
-            ) from None
-        return _Both(client, joblib.parallel_config(backend="dask"))
-    if jobs is None:
-        return nullcontext()
-    one, many = {"backend": "sequential"}, {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1}
-    config: AbstractContextManager[Any] = joblib.parallel_config(**(one if jobs == 1 else many))
-    return config
-
-
-class _Both(AbstractContextManager[None]):
-    """A Dask client and the configuration that uses it."""
-
-    def __init__(self, client: Any, config: Any) -> None:
-        self.client, self.config = client, config
-
-    def __enter__(self) -> None:
-        self.config.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self.config.__exit__(*error)
-        self.client.close()

@@ -32,6 +32,8 @@ def identities(index: pd.Index) -> npt.NDArray[np.uint64]:
     codes = np.empty(len(index), dtype=np.uint64)
     if pd.api.types.is_integer_dtype(index.dtype):
         codes[:] = _mixed(index.to_numpy(dtype=np.int64).astype(np.uint64))
+        if index.is_unique:  # and so are the codes: they are mixed one to one
+            return codes
     else:  # one by one: what a label is must not depend on the type of the others
         codes[:] = [_code(label) for label in index.tolist()]
     again = pd.Series(codes).groupby(codes).cumcount().to_numpy(dtype=np.uint64)

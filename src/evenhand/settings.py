@@ -94,7 +94,7 @@ def read_toml(path: Path, error: type[ValueError]) -> dict[str, Any]:
         raise error(f"There is no file {path}.") from None
     except OSError as found:
         raise error(f"{path} cannot be read: {found.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as found:
+    except ValueError as found:  # no TOML, no UTF-8, or a number of thousands of digits
         raise error(f"{path} is not TOML: {found}") from None
     except RecursionError:
         raise error(f"{path} is not TOML that can be read: its lists are nested too deeply.") from None

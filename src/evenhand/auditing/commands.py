@@ -12,9 +12,10 @@ from evenhand.auditing.loans import loans
 from evenhand.auditing.model_files import LoadedModel, load_model
 from evenhand.auditing.model_view import view_of
 from evenhand.auditing.prepare import Report
-from evenhand.auditing.result import Audit, check_folder
+from evenhand.auditing.result import FILES, Audit
 from evenhand.auditing.run import audit
 from evenhand.auditing.sources import Frame, check_columns, open_table
+from evenhand.writing import check_writable, write_together
 
 
 def audit_files(
@@ -28,14 +29,16 @@ def audit_files(
     changes: dict[str, Any],
 ) -> Audit:
     """Audit the model and the table that a file names; nothing is written."""
-    check_folder(wanted.out)
+    check_writable(wanted.out, FILES)
+    before = _state(wanted.data)
     source = open_table(wanted.data, wanted.options["id"])
+    _check_same(wanted.data, before)
     if not source.rows:
         raise AuditError(f"{source.name} has no rows: there is nobody to explain.")
     loaded = load_model(wanted.model, wanted.folder, trust_pickle=trust_pickle)
     if loaded.warning:
         warn(loaded.warning)
-    return audit(
+    found = audit(
         loaded.model,
         source,
         jobs=jobs,
@@ -44,6 +47,24 @@ def audit_files(
         about={"model": about(loaded)},
         **wanted.options | changes,
     )
+    if not isinstance(source, Frame):  # what is not in memory was read again and again
+        _check_same(wanted.data, before)
+    return found
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What tells whether a file is still the one that it was; None if it cannot be seen."""
+    try:
+        about = path.stat()
+    except (OSError, ValueError):
+        return None
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+def _check_same(path: Path, before: tuple[int, ...] | None) -> None:
+    """Refuse a file that was changed while it was read: the hash in the report would not be that of what was used."""
+    if _state(path) != before:
+        raise AuditError(f"{path} was changed while it was read. Wait until it is whole, and run the audit again.")
 
 
 def about(loaded: LoadedModel) -> dict[str, Any]:
@@ -61,7 +82,7 @@ def audit_demo(
     changes: dict[str, Any],
 ) -> Audit:
     """Audit the synthetic loan applications."""
-    check_folder(out)
+    check_writable(out, FILES)
     example = loans(clean=clean)
     name = "synthetic loan applications, clean" if clean else "synthetic loan applications"
     return audit(
@@ -82,6 +103,8 @@ def write_first_file(model: str, data: Path, out: Path, *, trust_pickle: bool, f
     """Write a commented audit file for a model and a table; paths are relative to where it goes."""
     try:
         taken = out.exists()
+        if not out.parent.is_dir():
+            raise AuditError(f"{out} cannot be written: there is no folder {out.parent}.")
     except OSError as error:
         raise AuditError(f"{out} cannot be written: {error.strerror}.") from None
     if taken and not force:
@@ -102,10 +125,7 @@ def write_first_file(model: str, data: Path, out: Path, *, trust_pickle: bool, f
     where = out.resolve().parent
     model_path = model if not Path(model).exists() else _relative(Path(model), where)
     content = first_file(model_path, loaded.kind, _relative(data, where), source, list(features), view.classes.tolist())
-    try:
-        out.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise AuditError(f"{out} cannot be written: {error.strerror}.") from None
+    write_together(out.parent, {out.name: content})
     return loaded
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.prepare import Prepared, Report
-from evenhand.auditing.tasks import Packed, explain_batch, run_all
+from evenhand.auditing.tasks import Packed, explain_batch
 from evenhand.status import VALID, Status, statuses
 from evenhand.types import FloatArray
+from evenhand.workers import Task, run_all
 
 BATCH = 5000  # people of one task
 
@@ -70,15 +70,16 @@ def explain_everyone(prepared: Prepared, report: Report) -> Everyone:
     packed = Packed.of((setup.explainers[setup.in_use], setup.free, setup.distance))
     place = np.cumsum(kept) - 1
 
-    def calls() -> Any:
+    def tasks() -> Iterator[Task]:
         for batch in source.batches(prepared.features, BATCH):
             some = asked[batch.index.to_numpy()]
             if some.any():
                 part = batch[some]
-                yield joblib.delayed(explain_batch)(packed, part, prepared.target, kept[part.index.to_numpy()])
+                arguments = (packed, part, prepared.target, kept[part.index.to_numpy()])
+                yield Task(explain_batch, arguments, f"explaining rows {part.index[0]} to {part.index[-1]}")
 
     done = 0
-    for batch_explained in run_all(calls()):
+    for batch_explained in run_all(tasks()):
         rows, answers = batch_explained.rows, batch_explained.answers
         everyone.present[rows], everyone.label[rows] = batch_explained.present, answers.label
         everyone.status[rows], everyone.cost[rows] = answers.status, answers.cost

@@ -17,7 +17,7 @@ from evenhand.auditing.sources import Source
 def first_file(model: str, model_kind: str, data: str, source: Source, features: list[str], classes: list[Any]) -> str:
     """A commented audit file for a model and a table."""
     sample = next(source.batches(source.columns, 1000), pd.DataFrame(columns=source.columns))
-    others = [name for name in source.columns if name not in features]
+    others = [name for name in source.columns if name not in features and _comparable(sample[name])]
     label = next((name for name in others if set(sample[name].dropna().unique().tolist()) <= set(classes)), None)
     rest = [name for name in others if name != label]
     names = [name for name in rest if sample[name].is_unique and len(sample) > 1]
@@ -85,6 +85,15 @@ kind = "rounding"      # whatever rounds to the recorded value; the precision is
 # quantile = 0.5
 # components = [1, 2, 3]
 """
+
+
+def _comparable(values: pd.Series[Any]) -> bool:
+    """Whether a column can say who is who or belongs to whom; one of lists or tables cannot."""
+    try:
+        pd.factorize(values)
+    except TypeError:
+        return False
+    return True
 
 
 def _toml(value: Any) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from evenhand.auditing.errors import AuditError
-from evenhand.auditing.model_view import last_step
+from evenhand.auditing.model_view import door, last_step
 from evenhand.auditing.options import Options
 from evenhand.costs import L1, L2, Distance, cost_for
 from evenhand.explaining.explainer import Explainer
@@ -93,10 +93,8 @@ def set_up(
     options : Options
     """
     _check_actionable(options.actionable, view, list(sample.columns))
-    try:
+    with door(model):
         return _fitted(model, view, exact, sample, y, options)
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, AuditError) else AuditError(str(error)) from None
 
 
 def _check_actionable(actionable: Actionable | None, view: View, columns: list[str]) -> None:
@@ -246,6 +244,8 @@ def _perturbations(options: Options, view: View, codes: FloatArray) -> tuple[dic
             moved = np.asarray(fitted(few.copy(), np.random.default_rng(0)))
         except (TypeError, ValueError) as error:
             raise AuditError(f"The perturbation {name!r} does not suit the table. {error}") from None
+        except Exception as error:  # its own code may raise anything
+            raise AuditError(f"The perturbation {name!r} fails with {type(error).__name__}: {error}.") from error
         if isinstance(suited, Mixed) and not suited.columns:
             raise AuditError(f"The perturbation {name!r} suits no column of the table.")
         if (moved == few).all():

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -14,9 +13,10 @@ import pandas as pd
 from evenhand.auditing.everyone import Everyone
 from evenhand.auditing.prepare import Prepared, Report
 from evenhand.auditing.sources import rows_of
-from evenhand.auditing.tasks import Packed, Varied, certify_part, measure_part, run_all, vary_part
+from evenhand.auditing.tasks import Packed, Varied, certify_part, measure_part, vary_part
 from evenhand.stability.instability import PILOT, Instability
 from evenhand.types import FloatArray
+from evenhand.workers import Task, run_all
 
 PART = 250  # people of one task
 SEARCHED = 100  # people who are varied if the model has no regions, at most: a search takes longer
@@ -99,16 +99,20 @@ def _measured(
 ) -> dict[tuple[str, str], tuple[Instability, FloatArray]]:
     setup, options = prepared.setup, prepared.options
     distance = setup.distance if setup.view.reader.plain else None
-    calls = (
-        joblib.delayed(measure_part)(
-            packed[method],
-            people.iloc[part],
-            target[part],
-            setup.perturbations[noise],
-            draws,
-            distance,
-            options.on_flip,
-            options.seed,
+    tasks = (
+        Task(
+            measure_part,
+            (
+                packed[method],
+                people.iloc[part],
+                target[part],
+                setup.perturbations[noise],
+                draws,
+                distance,
+                options.on_flip,
+                options.seed,
+            ),
+            f"perturbing people {part.start} to {part.stop} of the sample, {method}, {noise}",
         )
         for method, noise in pairs
         for part in _slices(len(people))
@@ -116,7 +120,7 @@ def _measured(
     parts: list[tuple[Instability, FloatArray]] = []
     each = len(list(_slices(len(people))))
     total = len(pairs) * len(people) * draws
-    for part_measured in run_all(calls):
+    for part_measured in run_all(tasks):
         parts.append(part_measured)
         report("perturbing and explaining again", min(len(parts) * PART * draws, total), total)
     return {
@@ -168,13 +172,17 @@ def _certified(
         if not explainer.certifiable:
             reasons[method] = "Certificates are for tables of numbers: for levels and steps nothing is proven yet."
             continue
-        calls = (
-            joblib.delayed(certify_part)(packed[method], people.iloc[part], target[part])
+        tasks = (
+            Task(
+                certify_part,
+                (packed[method], people.iloc[part], target[part]),
+                f"certifying people {part.start} to {part.stop} of the sample, {method}",
+            )
             for part in _slices(len(people))
         )
         parts: list[pd.DataFrame] = []
         try:
-            for radii in run_all(calls):
+            for radii in run_all(tasks):
                 parts.append(radii)
                 report("certifying", min(len(parts) * PART, len(people)), len(people))
         except ValueError as error:  # columns that may only grow: the message says so
@@ -192,14 +200,16 @@ def vary(
     """Some people and their variations under the first perturbation, by every method."""
     setup, options = prepared.setup, prepared.options
     noise = next(iter(setup.perturbations.values()))
-    calls = (
-        joblib.delayed(vary_part)(
-            Packed.of(explainer), people, target, noise, draws, setup.distance, options.on_flip, options.seed
+    tasks = (
+        Task(
+            vary_part,
+            (Packed.of(explainer), people, target, noise, draws, setup.distance, options.on_flip, options.seed),
+            f"varying {len(people)} people, {method}",
         )
-        for explainer in setup.explainers.values()
+        for method, explainer in setup.explainers.items()
     )
     by_method = {}
-    for method, varied in zip(setup.explainers, run_all(calls), strict=True):
+    for method, varied in zip(setup.explainers, run_all(tasks), strict=True):
         by_method[method] = varied
         report("looking at single people", len(by_method), len(setup.explainers))
     return by_method

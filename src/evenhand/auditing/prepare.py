@@ -12,7 +12,8 @@ import pandas as pd
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.fitting import Setup, set_up
-from evenhand.auditing.model_view import view_of
+from evenhand.auditing.model_files.told import names_of, width_of
+from evenhand.auditing.model_view import door, view_of
 from evenhand.auditing.options import Options
 from evenhand.auditing.sources import Frame, Source, as_source, check_columns
 from evenhand.auditing.survey import Survey, survey
@@ -69,7 +70,8 @@ def prepare(model: Any, X: Any, y: Any, options: Options) -> Prepared:
     labels = None if surveyed.labels is None else surveyed.labels.loc[surveyed.sample.index].to_numpy()
     view, exact = view_of(model, surveyed.sample, source.name)
     _check_labels(surveyed, view, source)
-    _check_missing(surveyed, view, source)
+    with door(model):
+        _check_missing(surveyed, view, source)
     target = _target(options.target, view)
     setup = set_up(model, view, exact, surveyed.sample, labels, options)
     if surveyed.missing:
@@ -109,7 +111,8 @@ def _joined(source: Source, y: Any, options: Options) -> tuple[Source, str | Non
         values = np.asarray(_following(y, frame, "y"))
         if values.shape != (len(frame),):
             raise AuditError(f"y has shape {values.shape}, the table has {len(frame)} rows: one label each.")
-        label, frame = LABEL, frame.assign(**{LABEL: values})
+        label, frame = LABEL, frame.copy(deep=False)
+        frame[LABEL] = values
     if beside:
         extra = as_source(options.sensitive)
         if extra.rows != len(frame):
@@ -122,7 +125,9 @@ def _joined(source: Source, y: Any, options: Options) -> tuple[Source, str | Non
             )
         if isinstance(options.sensitive, pd.DataFrame):
             table.index = options.sensitive.index
-        frame = frame.assign(**{n: np.asarray(_following(table[n], frame, "sensitive")) for n in extra.columns})
+        frame = frame.copy(deep=False)
+        for name in extra.columns:
+            frame[name] = np.asarray(_following(table[name], frame, "sensitive"))
     return Frame(frame, source.name), label, sensitive
 
 
@@ -138,21 +143,22 @@ def _following(values: Any, frame: pd.DataFrame, name: str) -> Any:
 
 def _features(model: Any, source: Source, label: str | None, sensitive: Sequence[str], options: Options) -> list[str]:
     """The columns that the model takes: its own, those that are named, or all that are nothing else."""
-    fitted_with = getattr(model, "feature_names_in_", None)
+    fitted_with, width = names_of(model), width_of(model)
     if options.features is not None:
         features = [str(name) for name in options.features]
-        if fitted_with is not None and set(map(str, fitted_with)) != set(features):
-            odd = sorted(set(map(str, fitted_with)) ^ set(features))
+        if fitted_with is not None and set(fitted_with) != set(features):
+            odd = sorted(set(fitted_with) ^ set(features))
             raise AuditError(
-                f"features: the model was fitted with {', '.join(map(str, fitted_with))}; what "
-                f"differs: {', '.join(odd)}. Leave features out to use the model's own."
+                f"features: the model was fitted with {', '.join(fitted_with)}; what differs: {', '.join(odd)}. Leave "
+                "features out to use the model's own."
             )
-        return features if fitted_with is None else [str(name) for name in fitted_with]
+        if width is not None and width != len(features):
+            raise AuditError(f"features: {len(features)} are listed, and the model is expecting {width} features.")
+        return fitted_with or features
     if fitted_with is not None:
-        return [str(name) for name in fitted_with]
+        return fitted_with
     taken = {label, options.id, *sensitive}
     features = [name for name in source.columns if name not in taken]
-    width = getattr(model, "n_features_in_", None)
     if width is not None and width != len(features):
         raise AuditError(
             f"The model takes {width} columns and has no names for them; the table has "

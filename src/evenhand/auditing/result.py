@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 import pandas as pd
 
 from evenhand.auditing.document import Document, typed
-from evenhand.auditing.errors import AuditError
 from evenhand.auditing.gates import Evidence
 from evenhand.markup import framed
 from evenhand.stability.instability import Instability
+from evenhand.writing import write_together
 
 FILES = ("report.html", "audit.json", "summary.md", "junit.xml")
 MARKS = {"pass": "✓ pass", "fail": "✕ fail", "undecided": "? undecided"}
@@ -118,15 +118,18 @@ class Audit:
         return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write `report.html`, `audit.json`, `summary.md` and `junit.xml`."""
+        """Write `report.html`, `audit.json`, `summary.md` and `junit.xml`: all of them, or none.
+
+        Raises
+        ------
+        evenhand.writing.WritingError
+            If they cannot be written; what was there before is there still.
+        """
         folder = Path(folder)
-        contents = (self.to_html(), self.to_json(), self.to_markdown(), self.to_junit())
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, text in zip(FILES, contents, strict=True):
-                (folder / name).write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise AuditError(f"The output folder {folder} cannot be written: {error.strerror}.") from None
+        texts = (self.to_html(), self.to_json(), self.to_markdown(), self.to_junit())
+        contents = dict(zip(FILES, texts, strict=True))
+        # audit.json comes last: where it is, the others are.
+        write_together(folder, {name: contents[name] for name in sorted(FILES, key="audit.json".__eq__)})
         return [folder / name for name in FILES]
 
     def __repr__(self) -> str:
@@ -138,28 +141,6 @@ class Audit:
 
     def _repr_html_(self) -> str:
         return framed(repr(self), self.gates)
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that could not be written, before anything runs; nothing is left behind."""
-    missing: list[Path] = []
-    try:
-        missing = [one for one in (folder, *folder.parents) if not one.exists()]
-        blocked = [name for name in FILES if (folder / name).is_dir()]
-        if blocked:
-            raise AuditError(f"{folder / blocked[0]} cannot be written: it is a folder. Name another with --out.")
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".evenhand"
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        raise AuditError(
-            f"The output folder {folder} cannot be written: {error.strerror}. Name another one with --out."
-        ) from None
-    finally:
-        for made in missing:
-            if made.is_dir() and not any(made.iterdir()):
-                made.rmdir()
 
 
 def _number(value: float | None) -> str:

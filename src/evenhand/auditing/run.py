@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import joblib
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -30,8 +32,9 @@ from evenhand.auditing.prepare import Prepared, Report, prepare
 from evenhand.auditing.result import Audit
 from evenhand.auditing.sources import rows_of
 from evenhand.costs import L2
-from evenhand.parallel import backend
+from evenhand.models.base import ModelError
 from evenhand.settings import nearest
+from evenhand.workers import backend
 
 
 def audit(
@@ -124,8 +127,10 @@ def audit(
     chosen = Options(**options)
     tell: Report = progress or (lambda *_: None)
     tell("preparing", 0, 0)
-    with backend(jobs, cluster):
-        with threadpool_limits(1):  # sums of several threads are added up in another order, in the last digit
+    with backend(jobs, cluster), _its_own_words():
+        # Sums of several threads are added up in another order, in the last digit; and a model that finds workers to
+        # hand its own work to starts them again for every row that it refuses.
+        with threadpool_limits(1), joblib.parallel_config(backend="sequential"):
             prepared = prepare(model, X, y, chosen)
         everyone = explain_everyone(prepared, tell)
         measures = measure(prepared, everyone, tell)
@@ -134,6 +139,17 @@ def audit(
         document, evidence = _document(prepared, everyone, measures, pairs, groups, about or {}, tell)
     instability = {f"{a}, {b}": measured for (a, b), measured in measures.instability.items()}
     return Audit(plain(document), instability, evidence)
+
+
+@contextmanager
+def _its_own_words() -> Iterator[None]:
+    """What a model fails with while people are explained, here or in a worker, is a sentence."""
+    try:
+        yield
+    except ModelError as error:
+        raise AuditError(
+            f"{error} It happened while people were explained, with numbers that the table may not have."
+        ) from error
 
 
 def _document(

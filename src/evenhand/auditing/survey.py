@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from evenhand.auditing.errors import AuditError
 from evenhand.auditing.sources import READ, Source
 
 MANY = 30  # levels; if most of more are numbers, numbers were meant
+# What a level can be: something that is the same again and again, and comes in an order.
+LEVELS = (str, Number, np.generic, datetime.date, datetime.time, datetime.timedelta, pd.Period, pd.Interval)
 
 
 @dataclass
@@ -55,13 +59,16 @@ def survey(
     columns = list(
         dict.fromkeys([*features, *sensitive, *([label] if label else []), *([id_column] if id_column else [])])
     )
-    seen: dict[str, set[Any]] = {name: set() for name in features}
+    seen: dict[str, set[Hashable]] = {name: set() for name in features}
+    beside = {name: what for what, names in _beside(label, sensitive, id_column) for name in names}
     missing: dict[str, tuple[int, int]] = {}
     samples, labels, groups, ids = [], [], [], []
     for batch in source.batches(columns, READ):
         chosen = keep[batch.index.to_numpy()].copy()
         for name in features:
             _look(source.name, batch[name], seen[name], missing, chosen)
+        for name, what in beside.items():
+            _levels(source.name, batch[name], f"Name another column under {what}.")
         samples.append(batch.loc[chosen, list(features)])
         groups.append(batch[list(sensitive)])
         labels += [batch[label]] if label else []
@@ -81,10 +88,15 @@ def survey(
     )
 
 
+def _beside(label: str | None, sensitive: Sequence[str], id_column: str | None) -> list[tuple[str, Sequence[str]]]:
+    """Columns that are no features, by the key that names them."""
+    return [("label", [label] if label else []), ("sensitive", sensitive), ("id", [id_column] if id_column else [])]
+
+
 def _look(
     table: str,
     values: pd.Series[Any],
-    seen: set[Any],
+    seen: set[Hashable],
     missing: dict[str, tuple[int, int]],
     chosen: npt.NDArray[np.bool_],
 ) -> None:
@@ -96,19 +108,30 @@ def _look(
         missing[name] = (first, count + int(gone.sum()))
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         return
-    try:
-        codes, levels = pd.factorize(values)
-    except TypeError:
-        row = values.index[0]
-        raise AuditError(
-            f"Column {name!r} of {table} holds {type(values.iloc[0]).__name__} (row {row}): neither number nor level. "
-            "Leave it out of the model's inputs, or spread it over columns."
-        ) from None
+    codes, levels = _levels(table, values, "Leave it out of the model's inputs, or spread it over columns.")
     _check_numbers(table, values, len(levels))
-    for code, level in enumerate(levels.tolist()):
+    there, first_rows = np.unique(codes, return_index=True)
+    for row, level in zip(first_rows[there >= 0], levels, strict=True):
         if level not in seen:
             seen.add(level)
-            chosen[int(np.argmax(codes == code))] = True
+            chosen[int(row)] = True
+
+
+def _levels(table: str, values: pd.Series[Any], instead: str) -> tuple[npt.NDArray[np.intp], list[Hashable]]:
+    """Positions of levels, -1 for missing ones, and the levels themselves; refuses what is none."""
+    try:
+        codes, uniques = pd.factorize(values)
+    except TypeError:  # something in it cannot be hashed, and so is never the same again
+        codes, levels = np.zeros(0, dtype=np.intp), [value for value in values if value is not None]
+    else:
+        levels = uniques.tolist()
+    odd = [type(level) for level in levels if not isinstance(level, LEVELS)]
+    if odd:
+        kind, row = odd[0].__name__, next(row for row, value in values.items() if type(value) is odd[0])
+        raise AuditError(
+            f"Column {values.name!r} of {table} holds {kind} (row {row}): neither number nor level. {instead}"
+        )
+    return codes, levels
 
 
 def _check_numbers(table: str, values: pd.Series[Any], levels: int) -> None:

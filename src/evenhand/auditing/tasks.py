@@ -9,12 +9,10 @@ import hashlib
 import pickle
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import cloudpickle
-import joblib
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -85,11 +83,6 @@ class Explained(NamedTuple):
     answers: Answers
     boundary: FloatArray
     codes: FloatArray
-
-
-def run_all(calls: Iterable[Any]) -> Iterator[Any]:
-    """Results of joblib.delayed calls in their order, as they come."""
-    yield from joblib.Parallel(return_as="generator", batch_size=1)(calls)
 
 
 def as_given(explainer: Explainer, frame: pd.DataFrame) -> Any:

@@ -17,7 +17,9 @@ from evenhand.cli.warmup import warmup
 
 __all__ = ["app", "main", "write_results"]
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__, rich_markup_mode=None)
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help=__doc__, rich_markup_mode=None, pretty_exceptions_enable=False
+)
 
 
 def _version(wanted: bool) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,11 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.cli.options import INCOMPLETE, Cluster, Jobs, Seed, Trust, refusing, workers_of
+from evenhand.cli.options import Cluster, Jobs, Seed, Trust, refusing, workers_of
 from evenhand.cli.progress import say, stages
 
 if TYPE_CHECKING:
     from evenhand.auditing import Audit
+
+
+NARROW = 60  # columns of a terminal in which no table has room
 
 
 def audit(
@@ -34,7 +35,7 @@ def audit(
 ) -> None:
     """Audit a model's explanations: one command to a report and a pass or fail.
 
-    Exit code: 0 passed, 1 a gate failed, 2 wrong usage or configuration, 3 undecided.
+    Exit code: 0 passed, 1 a gate failed, 2 wrong use, files or surroundings, 3 undecided, 4 a defect.
     """
     from evenhand.auditing import AuditError
     from evenhand.auditing.audit_file import read_audit
@@ -43,7 +44,7 @@ def audit(
     console = Console(stderr=True)
     began = time.perf_counter()
     changes = ({"redact": True} if redact else {}) | ({} if seed is None else {"seed": seed})
-    with refusing("audit", console, AuditError), _completing(console):
+    with refusing("audit", console, AuditError):
         if demo == (file is not None):
             raise AuditError("Name either an audit file or --demo; `evenhand init` writes a first file.")
         if clean and not demo:
@@ -94,22 +95,6 @@ def init(
     say(console, f"Wrote {out}. Look through it, then run: evenhand audit {out}")
 
 
-@contextmanager
-def _completing(console: Console) -> Iterator[None]:
-    """What nobody expected ends with its traceback and exit code 4: 1 is a gate that failed, 3 one left undecided."""
-    from evenhand.auditing import AuditError
-    from evenhand.parallel import WorkersError
-
-    try:
-        yield
-    except (AuditError, WorkersError, typer.Exit):
-        raise
-    except Exception:  # noqa: BLE001 - shown in full
-        console.print_exception()
-        say(console, "evenhand audit: the audit is incomplete because of a defect in evenhand or in the model.", "red")
-        raise typer.Exit(INCOMPLETE) from None
-
-
 def _show_gates(result: Audit, console: Console) -> None:
     from evenhand.auditing.result import MARKS
 
@@ -117,13 +102,17 @@ def _show_gates(result: Audit, console: Console) -> None:
     table = Table(box=None, pad_edge=False)
     for name in ("", "gate", "value", "95% interval", "of"):
         table.add_column(name, overflow="fold", no_wrap=name in ("", "gate"))
+    narrow = console.width < NARROW
     styles = {"pass": "green", "fail": "bold red", "undecided": "yellow"}
     for gate in result.content["gates"]:
         low, value, high = (gate["interval"][end] for end in ("low", "value", "high"))
         shown = ["–" if end is None else f"{end:.3g}" for end in (value, low, high)]
         cells = (gate["gate"], shown[0], f"{shown[1]} to {shown[2]}", gate["of"] or gate["why"] or "")
+        if narrow:
+            say(console, " ".join([MARKS[gate["result"]], *cells]), styles[gate["result"]])
         table.add_row(Text(MARKS[gate["result"]], style=styles[gate["result"]]), *(Text(cell) for cell in cells))
-    console.print(table)
+    if not narrow:
+        console.print(table)
     for note in result.content["notes"]:
         say(console, f"Note: {note}")
     say(

@@ -16,6 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from evenhand.cli.ending import run
 from evenhand.costs import L1
 from evenhand.explaining.explanations import Explanations
 from evenhand.methods import Closest, Plausible
@@ -86,4 +87,4 @@ def _number(value: float) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

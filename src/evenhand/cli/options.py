@@ -11,9 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from evenhand.cli.ending import WRONG_USE
 from evenhand.cli.progress import say
-
-WRONG_USE, INCOMPLETE = 2, 4  # 3 says that gates are undecided
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for results and checkpoints.")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="Run only this experiment; may be given again.")]
@@ -25,14 +24,17 @@ Cluster = Annotated[str | None, typer.Option("--cluster", help="Address of a Das
 
 @contextmanager
 def refusing(command: str, console: Console, error: type[ValueError]) -> Iterator[None]:
-    """Wrong use and wrong files end with a sentence and exit code 2."""
-    from evenhand.parallel import WorkersError
+    """Wrong use, wrong files and what cannot be written end with a sentence and exit code 2."""
+    from evenhand.workers import WorkersError
+    from evenhand.writing import WritingError
 
     try:
         yield
-    except (error, WorkersError) as refusal:
+    except (error, WorkersError, WritingError) as refusal:
         say(console, f"evenhand {command}: {refusal}", "red")
         raise typer.Exit(WRONG_USE) from None
+    except (EOFError, BrokenPipeError) as broken:  # of code that was called: to a command line they mean "aborted"
+        raise RuntimeError(f"{type(broken).__name__}: {broken}") from broken
 
 
 def workers_of(jobs: int | None, cluster: str | None, error: type[ValueError]) -> int:

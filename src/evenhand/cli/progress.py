@@ -32,8 +32,16 @@ def say(console: Console, text: str, style: str | None = None) -> None:
 
 @contextmanager
 def stages(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar per stage of an audit; without a terminal a line when a stage begins."""
-    with Progress(*STAGE_COLUMNS, console=console, disable=not console.is_terminal, transient=True) as bar:
+    """A bar per stage of an audit; without a terminal a line when a stage begins, and when a worker is lost."""
+    from evenhand.workers import telling
+
+    def warn(text: str) -> None:
+        say(console, text, "yellow")
+
+    with (
+        telling(warn),
+        Progress(*STAGE_COLUMNS, console=console, disable=not console.is_terminal, transient=True) as bar,
+    ):
         tasks: dict[str, TaskID] = {}
 
         def report(stage: str, done: int, total: int) -> None:
@@ -64,7 +72,10 @@ class Watch:
 
     def _poll(self) -> None:
         while not self.stopped.wait(0.5):
-            files = sorted(self.folder.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+            try:
+                files = sorted(self.folder.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+            except FileNotFoundError:  # somebody removes them; the study itself says so
+                continue
             new = len(files) - self.before
             if new > 0:
                 rate = f"{new / (time.perf_counter() - self.began):.1f} cells/s"

@@ -34,7 +34,7 @@ def study(
     with refusing("study", console, StudyError):
         wanted = read_study(file)
         outcome = run_with_progress(wanted, out, only or [], jobs, seed, cluster, console)
-    paths = write_results(outcome, out)
+        paths = write_results(outcome, out)
     again = f", {outcome.reused} of them found finished" if outcome.reused else ""
     say(
         console,
@@ -76,15 +76,22 @@ def run_with_progress(
 
 
 def write_results(outcome: Outcome, out: Path) -> list[Path]:
-    """The draws as Parquet, medians with intervals as CSV, and how it was run as JSON."""
-    from evenhand.study import combined
-    from evenhand.study.summaries import medians
+    """The draws as Parquet, medians with intervals as CSV, and what there is to know of the models as JSON.
 
-    out.mkdir(parents=True, exist_ok=True)
+    They are the same files however the results came about: in one run or several, on whichever workers.
+    """
+    from evenhand.study import StudyError, combined
+    from evenhand.study.summaries import medians
+    from evenhand.writing import WritingError, write_together
+
     table = combined(outcome.tables)
-    table.to_parquet(out / "draws.parquet", index=False)
-    medians(table).to_csv(out / "summary.csv", index=False, lineterminator="\n")
     models = [{**cell.keys(), **info} for cell, info in outcome.info.items()]
-    content = {"version": evenhand.__version__, "cells": models, "damaged": outcome.damaged}
-    (out / "summary.json").write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return [out / name for name in ("draws.parquet", "summary.csv", "summary.json")]
+    contents: dict[str, str | bytes] = {
+        "draws.parquet": table.to_parquet(index=False),
+        "summary.csv": medians(table).to_csv(index=False, lineterminator="\n"),
+        "summary.json": json.dumps({"version": evenhand.__version__, "cells": models}, indent=1, sort_keys=True) + "\n",
+    }
+    try:
+        return write_together(out, contents)
+    except WritingError as error:
+        raise StudyError(f"{error} Cells that are finished are kept in {out / 'cells'}.") from None

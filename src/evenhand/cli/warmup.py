@@ -14,19 +14,18 @@ from evenhand.cli.progress import STAGE_COLUMNS, say
 
 def warmup(jobs: Jobs = None) -> None:
     """Compile all solvers now, so that nobody waits for a compiler later; in images and before CI jobs, for example."""
-    import joblib
-
     from evenhand.projection import compile_kernels
     from evenhand.projection._cache import folder
     from evenhand.projection.warmup import KERNELS
+    from evenhand.workers import Task, backend, run_all
 
     console = Console(stderr=True)
     began = time.perf_counter()
-    calls = (joblib.delayed(compile_kernels)([name]) for name in KERNELS)  # the slowest first
-    workers = joblib.Parallel(jobs or os.cpu_count() or 1, return_as="generator_unordered", batch_size=1)
-    with Progress(*STAGE_COLUMNS, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task("compiling solvers", total=len(KERNELS))
-        for _ in workers(calls):
+    parts = [Task(compile_kernels, ([name],), name) for name in KERNELS]  # the slowest first
+    columns = Progress(*STAGE_COLUMNS, console=console, disable=not console.is_terminal, transient=True)
+    with columns as bar, backend(jobs or os.cpu_count() or 1, None):
+        task = bar.add_task("compiling solvers", total=len(parts))
+        for _ in run_all(parts, ordered=False):
             bar.advance(task)
     seconds = time.perf_counter() - began
     say(console, f"{len(KERNELS)} solvers are ready ({seconds:.0f} s). They are kept in {folder()}.")

@@ -134,7 +134,7 @@ class L2:
         change = _difference(a, b)
         if self.matrix is None:
             return np.sqrt(by_row(np.square(change, out=change), _weights(self.weights, change.shape[1])))
-        squares: FloatArray = np.einsum("ij,jk,ik->i", change, self._omega(change.shape[1]), change)
+        squares: FloatArray = np.einsum("ij,ij->i", by_row(change, self._omega(change.shape[1])), change)
         return np.sqrt(squares)
 
     def price(self, people: FloatArray, points: FloatArray) -> FloatArray:

@@ -22,6 +22,7 @@ from evenhand.table.limits import Actionable, Limits
 from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray, IntArray
 
+DENIED = 32  # lattice points that a person is denied before guards are widened instead
 CLEAR = 1e-5  # who is further from every boundary, relative to the numbers that meet there, is not on its other side
 
 
@@ -169,6 +170,8 @@ class ExactExplainer(Explainer):
                 left = left[reached[left]]  # who cannot be reached at all is no nearer with a wider guard
             self._confirm(answers, left[reached[left]], confirmed)
             left = left[~confirmed[left]]
+            if attempt == 0 and len(left):
+                left = self._next(X, answers, left, cutoff, confirmed)
             answers.status[left] = Status.REJECTED  # unless the model confirms it further inside
             attempt += 1
         lost = rows[~confirmed[rows]]
@@ -177,6 +180,49 @@ class ExactExplainer(Explainer):
         if not self.stays:  # who has the target may have to move all the same; who does not is there already
             there = rows[(answers.cost[rows] == 0.0) & (answers.points[rows] == X[rows]).all(axis=1)]
             answers.status[there] = Status.ALREADY
+
+    def _next(
+        self,
+        X: FloatArray,
+        answers: Answers,
+        left: npt.NDArray[np.intp],
+        cutoff: FloatArray | None,
+        confirmed: BoolArray,
+    ) -> npt.NDArray[np.intp]:
+        """Of people who were denied a lattice point the next ones, and who is left after some of these.
+
+        On a boundary of labels, where scores tie, no guard says what the model says: it is asked, point by point, so
+        that the one that it confirms is proven to be the cheapest.
+        """
+        denied: dict[int, list[FloatArray]] = {int(i): [] for i in left}
+        others, open_rows = [], left
+        for _ in range(DENIED):
+            asked = []
+            for k in np.unique(answers.label[open_rows]).tolist():
+                rows = open_rows[answers.label[open_rows] == k]
+                projector = self.projector(k)
+                single = projector.single(X[rows])
+                others.append(rows[~single])
+                for i in (rows := rows[single]):
+                    denied[int(i)].append(answers.points[i].copy())
+                if not len(rows):
+                    continue
+                limit = np.full(len(rows), np.inf) if cutoff is None else cutoff[rows]
+                projection = projector.apart(X[rows], np.stack([denied[int(i)] for i in rows]), limit)
+                found = ~np.isnan(projection.cost)
+                answers.points[rows[found]] = projection.points[found]
+                answers.cost[rows] = projection.cost
+                answers.floor[rows] = np.fmin(np.minimum(projection.bound, limit), projection.cost)
+                answers.status[rows] = projection.status
+                asked.append(rows[found])
+                # Of all others it is proven that there is nothing, unless the search has come to no end.
+                others.append(rows[projection.status == Status.FAILED])
+            open_rows = np.concatenate([*asked, np.zeros(0, dtype=np.intp)])
+            self._confirm(answers, np.sort(open_rows), confirmed)
+            open_rows = open_rows[~confirmed[open_rows]]
+            if not len(open_rows):
+                break
+        return np.sort(np.concatenate([*others, open_rows]))
 
     def _stay(self, X: FloatArray, answers: Answers, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Of the people at `rows` those whom the model gives their label as they are: they stay."""
@@ -207,17 +253,15 @@ class ExactExplainer(Explainer):
             guard, margin = guards[attempt]
             projector = self.projector(k, margin)
             for rows in blocks(left[aim == k], X.shape[1]):
-                people, limit = X[rows], None if cutoff is None else cutoff[rows]
+                people = X[rows] if isinstance(rows, slice) else X.take(rows, axis=0)
+                limit = None if cutoff is None else cutoff[rows]
                 projection = projector.project(people, guard, limit)
                 found = ~np.isnan(projection.cost)
-                some = _all_or(found)
-                cost = projection.cost.copy()
-                cost[some] = self.cost.price(people[some], projection.points[some])
-                answers.points[rows], answers.cost[rows], reached[rows] = projection.points, cost, found
+                answers.points[rows], answers.cost[rows], reached[rows] = projection.points, projection.cost, found
                 answers.status[rows] = projection.status
                 if attempt == 0:  # a wider guard cuts the region further and proves less
                     bound = projection.bound if limit is None else np.minimum(projection.bound, limit)
-                    answers.floor[rows] = np.where(found, projection.cost - projection.gap, bound)
+                    answers.floor[rows] = np.where(found, np.minimum(projection.bound, projection.cost), bound)
         return asked
 
     def _confirm(self, answers: Answers, rows: npt.NDArray[np.intp], confirmed: BoolArray) -> None:

@@ -15,7 +15,7 @@ from evenhand.explaining.blockers import Blockers
 from evenhand.explaining.telling import Teller, told, word
 from evenhand.markup import block
 from evenhand.status import Status
-from evenhand.table.schema import as_frame
+from evenhand.table.frames import as_frame
 from evenhand.types import FloatArray
 
 Table: TypeAlias = FloatArray | pd.DataFrame

@@ -16,7 +16,7 @@ from evenhand.methods.losses import hinge_loss as hinge_loss  # pickles name the
 from evenhand.methods.losses import log_loss as log_loss
 from evenhand.methods.losses import zero_one_loss as zero_one_loss
 from evenhand.methods.penalized_explainer import PenalizedExplainer
-from evenhand.models import View, blackbox
+from evenhand.models import View, blackbox, with_codes
 from evenhand.table.actionable import Actionable
 from evenhand.table.limits import Limits
 from evenhand.table.schema import Schema
@@ -139,4 +139,4 @@ def searched(
     model: Any, X: Any, schema: Schema | None, cost: Cost | str, actionable: Actionable | None
 ) -> tuple[View, Any, Limits]:
     """A model that is only asked, with the cost and the limits of its table."""
-    return settled(blackbox(model, X, schema), X, cost, actionable)
+    return settled(blackbox(model, X, with_codes(model, X, schema)), X, cost, actionable)

@@ -131,11 +131,14 @@ def _max_abs(scaler: Any, n_features: int) -> Affine:
 @affine.register(IncrementalPCA)
 def _pca(pca: Any, _: int) -> Affine:
     matrix = np.asarray(pca.components_, dtype=np.float64)
+    # Its own product in its own precision: fitted to float32, its centre is rounded to that.
+    centre = (np.reshape(pca.mean_, (1, -1)) @ pca.components_.T)[0].astype(np.float64)
     if pca.whiten:
         deviation = np.sqrt(pca.explained_variance_)
         # As in its transform: directions without variance are not blown up to infinity.
-        matrix = matrix / np.maximum(deviation, np.finfo(deviation.dtype).eps)[:, None]
-    return Affine(matrix, -matrix @ np.asarray(pca.mean_, dtype=np.float64))
+        deviation = np.maximum(deviation, np.finfo(deviation.dtype).eps).astype(np.float64)
+        matrix, centre = matrix / deviation[:, None], centre / deviation
+    return Affine(matrix, -centre)
 
 
 @affine.register(TruncatedSVD)

@@ -15,14 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand.models.gaps import asked_gaps
 from evenhand.sets import Affine, Region
 from evenhand.table.column import Column
+from evenhand.table.frames import as_frame
 from evenhand.table.layout import Layout
 from evenhand.table.people import Reader, is_frame
-from evenhand.table.schema import Schema, as_frame
+from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray, IntArray
 
 REFUSED = -2  # the position of the label of somebody whom the model does not take
 NOBODY = 32  # people refused one after the other, and nobody taken: then it is not the people
 CHANGED = 1e-9  # a feature whose change is a smaller part of it has not changed
+
+
+class ModelError(RuntimeError):
+    """A model fails with what is no refusal; the message says with what, and its cause says where."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +48,9 @@ class View:
         ``latent(k)`` is the region of ``classes[k]`` in the space of the last step; None for a black box.
     layout : Layout, optional
         From codes to expanded rows, in which regions lie; those of a table of numbers are the codes themselves.
+    coarse : callable, optional
+        ``coarse(Z)``: at which points of the last step's space the model's own arithmetic may lose more than what
+        answers keep from a boundary; None if it nowhere does.
     """
 
     model: Any
@@ -51,6 +59,7 @@ class View:
     encode: Affine | None = None
     latent: Callable[[int], Region] | None = None
     layout: Layout | None = None
+    coarse: Callable[[FloatArray], BoolArray] | None = None
     _regions: dict[int, Region] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -75,7 +84,14 @@ class View:
 
     def predict(self, codes: FloatArray) -> npt.NDArray[Any]:
         """What the user's own model predicts for each row."""
-        return np.asarray(self.model.predict(self.reader.show(codes)))
+        people = self.reader.show(codes)
+        try:
+            return np.asarray(self.model.predict(people))
+        except (ValueError, MemoryError):  # it refuses somebody, in its own words; or it is no fault of its own
+            raise
+        except (Exception, SystemExit) as error:  # its own code may raise anything, and may want to end the process
+            kind = type(self.model).__name__
+            raise ModelError(f"{kind} fails with {type(error).__name__}: {error}".rstrip(": ") + ".") from error
 
     def decide(self, codes: FloatArray) -> IntArray:
         """The same as positions of labels; REFUSED for single people whom the model does not take."""
@@ -125,6 +141,12 @@ class View:
         """People as the model's last step sees them."""
         assert self.encode is not None
         return self.encode(self.columns.expand(codes))
+
+    def is_coarse(self, codes: FloatArray) -> BoolArray:
+        """Where the model's own arithmetic may lose more than what answers keep from a boundary."""
+        if self.coarse is None or not len(codes):
+            return np.zeros(len(codes), dtype=bool)
+        return self.coarse(self.image(codes))
 
     def region(self, label: object) -> Region:
         """Where the model predicts `label`, in expanded rows: for tables of numbers, in raw inputs."""
@@ -298,11 +320,13 @@ def check_fitted(model: Any) -> None:
     check_is_fitted(model, msg="This %(name)s is not fitted yet: call its fit(X, y) first, then pass it here.")
 
 
-def direct_view(model: Any, latent: Callable[[int], Region]) -> View:
+def direct_view(
+    model: Any, latent: Callable[[int], Region], coarse: Callable[[FloatArray], BoolArray] | None = None
+) -> View:
     """View of a fitted classifier that takes the raw inputs as they are."""
     width = int(model.n_features_in_)
     reader = number_reader(width, getattr(model, "feature_names_in_", None))
-    return View(model, np.asarray(model.classes_), reader, Affine.identity(width), latent)
+    return View(model, np.asarray(model.classes_), reader, Affine.identity(width), latent, coarse=coarse)
 
 
 def number_reader(width: int, names: Iterable[str] | None) -> Reader:

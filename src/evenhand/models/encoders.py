@@ -30,9 +30,10 @@ from evenhand.models.pipeline_steps import (
 from evenhand.models.whole_numbers import LastStep, on_whole_numbers
 from evenhand.sets import Affine
 from evenhand.table.column import Column
+from evenhand.table.frames import as_frame
 from evenhand.table.layout import Layout
-from evenhand.table.people import Reader
-from evenhand.table.schema import Schema, as_frame
+from evenhand.table.people import Reader, is_frame
+from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray
 
 Image = Callable[[FloatArray], FloatArray]  # codes as the model's last step sees them
@@ -74,14 +75,10 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
         frame = frame[list(fitted_with)]
     first = first_encoders(steps[0] if len(steps) > 1 else None, list(frame.columns))
     fill_of = {name: filled(first.get(name)) for name in frame.columns}
-    named = [n for n, (step, _, _) in first.items() if isinstance(step, NAMING) and _is_number(frame[n])]
-    if schema is None:
-        schema = Schema.infer(frame, levels=[n for n in named if not set(frame[n].dropna().unique()) <= {0, 1}])
+    inferred = schema is None
+    schema = _with_codes(first, frame, schema)
+    if inferred:
         schema = Schema({name: _steady(c, frame[name], fill_of[name]) for name, c in schema.columns.items()})
-    else:  # an encoder that names numbers knows no others, whatever the schema says of them
-        schema = schema.following(frame)
-        codes = {name: frame[name].unique().tolist() for name in named if schema[name].is_number}
-        schema = Schema({n: c.over(codes[n]) if n in codes else c for n, c in schema.columns.items()})
     if not len(frame):
         raise ValueError("The table has no rows: what columns do cannot be learned from it.")
     fill = np.array([fill_of[name] for name in schema.names])
@@ -91,7 +88,43 @@ def table_view(model: Any, X: Any, schema: Schema | None = None) -> View:
     reader = checked_gaps(reader, LastStep(model, reader).of, frame)
     home, layout, encode = _learned(LastStep(model, reader), reader, frame, first)
     reader = replace(reader, known=layout.refused(schema))
-    return on_whole_numbers(View(model, last.classes, reader, encode, last.latent, layout), home)
+    return on_whole_numbers(View(model, last.classes, reader, encode, last.latent, layout, last.coarse), home)
+
+
+def with_codes(model: Any, X: Any, schema: Schema | None) -> Schema | None:
+    """What columns are, for a model that is only asked: numbers that an encoder names are the levels that it knows.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Of any kind; of pipelines the first step is looked at.
+    X : table
+        People like those that the model was fitted on.
+    schema : Schema, optional
+        What the columns are; if left out, and nothing is named, it stays so.
+    """
+    inside = flat_pipeline(model)
+    if not is_frame(X) or not isinstance(inside, Pipeline) or not has_encoders(inside):
+        return schema
+    frame, names = as_frame(X), seen_by(inside, "feature_names_in_")
+    if names is not None:
+        if not set(names) <= set(frame.columns):  # that is refused where the table is read
+            return schema
+        frame = frame[list(names)]
+    first = first_encoders(inside.steps[0][1], list(frame.columns))
+    if not any(isinstance(step, NAMING) and _is_number(frame[name]) for name, (step, _, _) in first.items()):
+        return schema
+    return _with_codes(first, frame, schema)
+
+
+def _with_codes(first: dict[str, Any], frame: pd.DataFrame, schema: Schema | None) -> Schema:
+    """The schema, or the one that a table suggests, with levels where an encoder names numbers: it knows no others."""
+    named = [n for n, (step, _, _) in first.items() if isinstance(step, NAMING) and _is_number(frame[n])]
+    if schema is None:
+        return Schema.infer(frame, levels=[n for n in named if not set(frame[n].dropna().unique()) <= {0, 1}])
+    schema = schema.following(frame)
+    codes = {name: frame[name].unique().tolist() for name in named if schema[name].is_number}
+    return Schema({n: c.over(codes[n]) if n in codes else c for n, c in schema.columns.items()})
 
 
 def _steady(column: Column, values: pd.Series[Any], fill: float) -> Column:

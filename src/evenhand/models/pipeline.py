@@ -35,7 +35,7 @@ def _pipeline(model: Any) -> View:
     n_raw = encode.matrix.shape[1]
     assert inner.latent is not None
     latent = partial(_that_fits, inner.latent, n_raw, f"a Pipeline that ends in {type(last).__name__}")
-    return View(model, inner.classes, number_reader(n_raw, names), encode, latent)
+    return View(model, inner.classes, number_reader(n_raw, names), encode, latent, coarse=inner.coarse)
 
 
 def _that_fits(latent: Callable[[int], Region], n_raw: int, name: str, k: int) -> Region:

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial import cKDTree
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
 from evenhand.models.base import View, check_fitted, described, direct_view, view
 from evenhand.models.linear import dense, polyhedron
 from evenhand.models.lvq import GLVQ, GMLVQ
 from evenhand.sets import ConvexSet, Region
-from evenhand.types import FloatArray
+from evenhand.types import BoolArray, FloatArray
 
 LARGEST_REGION = 1e9  # bytes
+SQUARES = 8 * np.finfo(np.float64).eps  # what sums of squares are rounded by, relative to their size
+KEPT = 1e-13  # what an answer keeps from a boundary at first, relative to the numbers that meet there
 
 
 @view.register(GLVQ)
@@ -39,12 +42,17 @@ def _nearest_centroid(model: Any) -> View:
     # The same test as in NearestCentroid.predict: with equal priors it measures in the units of
     # the inputs, with others in standard deviations.
     if np.isclose(priors, 1 / n_classes).all():
-        return nearest_view(model, centroids, owner)
+        return nearest_view(model, centroids, owner, squares=True)
     deviation = np.asarray(model.within_class_std_dev_, dtype=np.float64)
     with np.errstate(divide="ignore"):  # log 0 = -inf: a label that is never predicted
         bias = 2.0 * np.log(priors)
     return nearest_view(
-        model, centroids, owner, omega=np.diag(1.0 / np.where(deviation == 0, 1.0, deviation)), bias=bias
+        model,
+        centroids,
+        owner,
+        omega=np.diag(1.0 / np.where(deviation == 0, 1.0, deviation)),
+        bias=bias,
+        squares=True,
     )
 
 
@@ -68,8 +76,8 @@ def _nearest_neighbor(model: Any) -> View:
         )
     points = dense(model._fit_X)
     owner = np.asarray(model._y).ravel()
-    kept = _distinct(points, owner, model._fit_method)
-    return nearest_view(model, points[kept], owner[kept])
+    kept = _distinct(points, owner, model._fit_method, model._fit_X.dtype)
+    return nearest_view(model, points[kept], owner[kept], squares=model._fit_method == "brute")
 
 
 def nearest_view(
@@ -78,6 +86,8 @@ def nearest_view(
     owner: npt.NDArray[np.intp],
     omega: FloatArray | None = None,
     bias: FloatArray | None = None,
+    *,
+    squares: bool = False,
 ) -> View:
     """View of a model that predicts the label of the prototype with the largest score.
 
@@ -96,6 +106,8 @@ def nearest_view(
         Identity if left out.
     bias : array of shape (n_prototypes,), optional
         Zero if left out; ``-inf`` for a prototype that never wins.
+    squares : bool
+        Whether the model computes ``|x|^2 - 2 x p + |p|^2``, which far from zero loses what tells prototypes apart.
 
     Returns
     -------
@@ -109,7 +121,28 @@ def nearest_view(
     worst = int((counts * (len(alive) - counts)).argmax())
     check_size(int(counts[worst]), int(len(alive) - counts[worst]), dim, type(model).__name__)
 
-    return direct_view(model, partial(_cells, points, owner, omega, extra))
+    coarse = None
+    if squares:
+        turned = points[alive] if omega is None else points[alive] @ omega.T
+        coarse = partial(_coarse, turned, owner[alive], omega)
+    return direct_view(model, partial(_cells, points, owner, omega, extra), coarse)
+
+
+def _coarse(points: FloatArray, owner: npt.NDArray[np.intp], omega: FloatArray | None, Z: FloatArray) -> BoolArray:
+    """Where squares lose more of the distance to a boundary than an answer keeps."""
+    turned = Z if omega is None else Z @ omega.T
+    largest = np.square(points).sum(axis=1).max(initial=0.0)
+    closest = min((_nearest(points[owner == k], points[owner != k]) for k in np.unique(owner)), default=np.inf)
+    if closest == np.inf:
+        return np.zeros(len(Z), dtype=bool)
+    lost = SQUARES * (np.square(turned).sum(axis=1) + largest)
+    kept = KEPT * np.abs(turned).mean(axis=1)
+    return np.asarray(lost > 2.0 * closest * kept + np.finfo(float).tiny)
+
+
+def _nearest(a: FloatArray, b: FloatArray) -> float:
+    """The smallest distance between the rows of two tables."""
+    return float(np.min(cKDTree(b).query(a)[0])) if len(a) and len(b) else np.inf
 
 
 def _cells(
@@ -167,19 +200,21 @@ def check_size(cells: int, rows: int, dim: int, name: str) -> None:
         )
 
 
-def _distinct(points: FloatArray, owner: npt.NDArray[np.intp], search: str) -> npt.NDArray[np.intp]:
+def _distinct(
+    points: FloatArray, owner: npt.NDArray[np.intp], search: str, kind: np.dtype[Any]
+) -> npt.NDArray[np.intp]:
     """Training points without repetitions, in their order."""
     # Adding zero makes -0.0 the same as 0.0.
     _, first, group = np.unique(points + 0.0, axis=0, return_index=True, return_inverse=True)
     earlier = first[group.ravel()]
     disputed = np.flatnonzero(owner != owner[earlier])
-    if len(disputed) and search != "brute":
-        # Brute force takes the first of equal distances; a tree takes the one that it meets
-        # first, and that depends on the side from which the query comes.
+    if len(disputed) and (search != "brute" or kind != np.float64):
+        # Brute force over doubles takes the first of equal distances, over other numbers any of them; a tree takes the
+        # one that it meets first, and that depends on the side from which the query comes.
         raise ValueError(
             f"{len(disputed)} training points of KNeighborsClassifier repeat an earlier point with another label "
-            f"(rows {earlier[disputed[0]]} and {disputed[0]}, for example), and with the search by {search!r} it "
-            "depends on the query which of them decides. Remove the repetitions, or refit with algorithm='brute', "
-            "which always takes the first."
+            f"(rows {earlier[disputed[0]]} and {disputed[0]}, for example), and with the search by {search!r} over "
+            f"{kind} it depends on the query which of them decides. Remove the repetitions, or refit with "
+            "algorithm='brute' to numbers of the type float64, which always takes the first."
         )
     return np.sort(first)

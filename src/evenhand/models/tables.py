@@ -16,9 +16,10 @@ from evenhand.models.pipeline_steps import flat_pipeline
 from evenhand.models.whole_numbers import on_whole_numbers
 from evenhand.sets import Affine
 from evenhand.table.column import Column
+from evenhand.table.frames import as_frame
 from evenhand.table.layout import Layout
 from evenhand.table.people import Reader, is_frame
-from evenhand.table.schema import Schema, as_frame
+from evenhand.table.schema import Schema
 from evenhand.types import FloatArray
 
 
@@ -109,7 +110,7 @@ def _with_schema(bare: View, schema: Schema, frame: pd.DataFrame | None) -> View
     encode = Affine(raw, np.zeros(len(schema))).then(bare.encode)
     like = None if frame is None else frame.iloc[:0]
     reader = Reader(schema, named=named, known=layout.refused(schema), like=like, values=values)
-    seen = View(bare.model, bare.classes, reader, encode, bare.latent, layout)
+    seen = View(bare.model, bare.classes, reader, encode, bare.latent, layout, bare.coarse)
     return on_whole_numbers(seen, np.zeros(len(schema)))
 
 

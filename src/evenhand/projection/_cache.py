@@ -30,6 +30,8 @@ import platformdirs
 from numba.core import config as _config
 from numba.core.compiler import CompileResult
 
+from evenhand.writing import sweep, write_whole
+
 PACKAGE = Path(__file__).parent
 KEPT = 8  # files of a kernel, the most recent ones: those of other sources, versions and processors go first
 PATIENCE = 2.0  # seconds after which somebody who waits is told why
@@ -71,7 +73,9 @@ class KernelCache:
         _waiting.end()
         path = self.path(signature, compiled.codegen)
         try:
-            _write(path, pickle.dumps(compiled._reduce(), protocol=5))
+            payload = pickle.dumps(compiled._reduce(), protocol=5)
+            write_whole(path, hashlib.sha256(payload).digest() + payload)
+            sweep(path.parent)
             others = sorted(path.parent.glob(f"{self.name}.*.nbc"), key=lambda file: file.stat().st_mtime_ns)
             for old in others[:-KEPT]:
                 old.unlink(missing_ok=True)
@@ -128,7 +132,7 @@ def _made_of(name: str) -> list[str]:
     while pending:
         for module in re.findall(r"^from evenhand\.projection\.([\w.]+) import", _source(pending.pop()), re.MULTILINE):
             part = module.replace(".", "/")
-            if part not in found:
+            if part not in found and part != "_cache":  # how kernels are kept changes none
                 found.add(part)
                 pending.append(part)
     return sorted(found)
@@ -142,19 +146,6 @@ def _read(path: Path) -> bytes | None:
         return None
     digest, payload = data[:32], data[32:]
     return payload if hashlib.sha256(payload).digest() == digest else None
-
-
-def _write(path: Path, payload: bytes) -> None:
-    """All at once: who reads at the same time sees all of it or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(payload).digest() + payload)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 class _Waiting:

@@ -24,7 +24,7 @@ class Projection:
     points : array of shape (n, n_columns)
         The cheapest point; NaN where there is none.
     cost : array of shape (n,)
-        Its cost; NaN where there is none.
+        Its cost, as the point is written; NaN where there is none.
     bound : array of shape (n,)
         Proven: no point of the region is cheaper; infinite where there is no point at all below the cutoff.
     piece : array of shape (n,)

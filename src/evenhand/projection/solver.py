@@ -87,6 +87,24 @@ class Projector(ABC):
             return self._solve(X, guard, limit)
         return scattered(self._solve(X[finite], guard, limit[finite]), finite)
 
+    def single(self, X: FloatArray) -> BoolArray:
+        """Whose points have only levels and steps around them, so that :meth:`apart` can name the next ones."""
+        return np.zeros(len(X), dtype=bool)
+
+    def apart(self, X: FloatArray, denied: FloatArray, cutoff: FloatArray) -> Projection:
+        """The cheapest points other than those that were denied, of people whose points were :meth:`single`.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_columns)
+            People.
+        denied : array of shape (n, points, n_columns)
+            What the model has denied of the points that they were told.
+        cutoff : array of shape (n,)
+            Costs above which an answer is of no use.
+        """
+        raise NotImplementedError(f"{type(self).__name__} tells single points, but not the next ones.")
+
     def within(self, X: FloatArray, guard: float) -> BoolArray | None:  # noqa: ARG002
         """Who is in the region, and no nearer to its boundary than the guard; None where the solver cannot tell."""
         return None

@@ -13,6 +13,7 @@ from evenhand.pages.look import DASHES, LIGHT, METHODS
 MODELS = {"softmax": "softmax regression", "tree": "decision tree", "glvq": "GLVQ"}
 SHORT = {"softmax": "softmax", "tree": "tree", "glvq": "GLVQ"}
 DATA = {"wine": "Wine", "breast_cancer": "Breast cancer", "digits": "Digits"}
+NAMES = ("curse", *(f"masking-{data}-{model}" for data in DATA for model in MODELS), "sensitivity", "theorems")
 # Losses of plausible in orange, wins in blue, in five steps: the number itself is in the cell.
 # Lower case where a colour is also one of the page's: these stay as they are on a dark screen, and so does the number.
 STEPS = [0.5, 0.95, 1.05, 2.0]

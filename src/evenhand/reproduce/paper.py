@@ -6,7 +6,6 @@ import hashlib
 import json
 import platform
 import sys
-import time
 import tomllib
 from dataclasses import replace
 from importlib import metadata
@@ -19,6 +18,7 @@ from evenhand.pages.figures import images, specification
 from evenhand.reproduce import charts, page, results
 from evenhand.reproduce.theorems import theorems
 from evenhand.study import Outcome, Study, combined, read_study
+from evenhand.writing import write_together
 
 EXPERIMENTS = ("table1", "curse", "masking", "sensitivity", "theorems")
 # "sensitivity" on the command line stands for both parts of it in the study file.
@@ -49,7 +49,9 @@ def cells_of(only: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def reproduce(study: Study, outcome: Outcome | None, out: Path, only: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Tables, figures, summary and page, from the results of the study.
+    """Tables, figures, page and summary, from the results of the study: all files appear together, or none.
+
+    What earlier runs left and this one was not asked for is removed: it would be taken for a result of this one.
 
     Parameters
     ----------
@@ -61,8 +63,12 @@ def reproduce(study: Study, outcome: Outcome | None, out: Path, only: tuple[str,
         Folder for everything.
     only : tuple of str
         Which of :data:`EXPERIMENTS`; all if empty.
+
+    Raises
+    ------
+    evenhand.writing.WritingError
+        If the files cannot be written; what was there before is there still.
     """
-    began = time.perf_counter()
     wanted = only or EXPERIMENTS
     tables: dict[str, pd.DataFrame] = {}
     if outcome is not None:
@@ -79,33 +85,35 @@ def reproduce(study: Study, outcome: Outcome | None, out: Path, only: tuple[str,
                 tables[name] = make(draws)
     if "theorems" in wanted:
         tables["theorems"] = theorems(study.seed)
-    out.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        table.to_csv(out / f"{name}.csv", index=False, lineterminator="\n", float_format="%.10g")
+    contents: dict[str, str | bytes] = {
+        f"{name}.csv": table.to_csv(index=False, lineterminator="\n", float_format="%.10g")
+        for name, table in tables.items()
+    }
     figures = {name: specification(chart) for name, chart in charts.figures(tables).items()}
-    folder = out / "figures"
-    folder.mkdir(exist_ok=True)
     for name, spec in figures.items():
-        svg, png = images(spec)
-        (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-        (folder / f"{name}.png").write_bytes(png)
+        contents[f"figures/{name}.svg"], contents[f"figures/{name}.png"] = images(spec)
     summary = page.findings(tables)
-    summary["run"] = _run(study, outcome, time.perf_counter() - began) | {"only": list(only)}
-    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    (out / "report.html").write_text(page.render(tables, figures, summary), encoding="utf-8")
+    summary["run"] = _run(study, outcome) | {"only": list(only)}
+    contents["report.html"] = page.render(tables, figures, summary)
+    contents["summary.json"] = json.dumps(summary, indent=1) + "\n"
+    write_together(out, contents, former=possible_files())
     return summary
 
 
-def _run(study: Study, outcome: Outcome | None, seconds: float) -> dict[str, Any]:
-    """How it was run: what somebody else needs to get the same numbers."""
+def possible_files() -> list[str]:
+    """Everything that any part of the evaluation writes, by its place in the folder."""
+    figures = [f"figures/{name}.{kind}" for name in charts.NAMES for kind in ("svg", "png")]
+    return [*(f"{name}.csv" for name in EXPERIMENTS), *figures, "report.html", "summary.json"]
+
+
+def _run(study: Study, outcome: Outcome | None) -> dict[str, Any]:
+    """How it was run: what somebody else needs to get the same numbers, and nothing that differs the next time."""
     keys = sorted({cell.hash("") for cell in outcome.tables}) if outcome is not None else []
     return {
         "seed": study.seed,
         "folds": study.folds,
         "cells": len(keys),
-        "reused": outcome.reused if outcome is not None else 0,
         "counterfactuals": outcome.explained if outcome is not None else 0,
-        "seconds": round((outcome.seconds if outcome is not None else 0.0) + seconds, 1),
         "configuration": hashlib.sha256("".join(keys).encode()).hexdigest()[:16],
         "versions": {"evenhand": metadata.version("evenhand"), "python": platform.python_version()}
         | {name: metadata.version(name) for name in VERSIONS},

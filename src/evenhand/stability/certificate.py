@@ -211,6 +211,11 @@ def certify(
     stays = (base.status == Status.ALREADY) & (not own_region(exact))
     distances[stays], jumps[stays] = np.inf, 0.0  # who needs no change is its own explanation, and moves as it does
     kept_radius = np.where(stays, label_radius, kept_radius)
+    # There a second attempt is told, further inside than the first, for one person and not for the next.
+    coarse = view.is_coarse(table)
+    distances[coarse], jumps[coarse] = 0.0, np.inf
+    for radius in (label_radius, kept_radius):
+        radius[coarse & base.valid] = 0.0
     stability = stability_radii(exact, table, base.cost, distances, jumps)
     jumps = jumps + room
     return Certificates(
@@ -222,13 +227,13 @@ def certify(
         label_radius,
         kept_radius,
         explainer.cost.order,
-        _statement(exact, bool(stays.any())),
+        _statement(exact, bool(stays.any()), bool(coarse.any())),
         distances,
         jumps,
     )
 
 
-def _statement(explainer: ExactExplainer, somebody_stays: bool) -> str:
+def _statement(explainer: ExactExplainer, somebody_stays: bool, coarse: bool) -> str:
     if explainer.cost.order == 2:
         statement = "within the radius an explanation moves no further than its person"
     else:
@@ -238,6 +243,11 @@ def _statement(explainer: ExactExplainer, somebody_stays: bool) -> str:
         )
     if somebody_stays:
         statement += "; who needs no change is its own explanation, and stays that within the label radius"
+    if coarse:
+        statement += (
+            "; nothing is proven for people whose squares are so large, or prototypes so close, that the model's own "
+            "predict is coarser than what answers keep from a boundary (a StandardScaler in front of it helps, or GLVQ)"
+        )
     if (explainer.limits.directions == FIXED).any():
         statement += "; for perturbations that leave the immutable columns alone"
     return statement

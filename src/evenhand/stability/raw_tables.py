@@ -15,8 +15,8 @@ from evenhand.stability.possible import ROUNDING
 from evenhand.stability.possible_people import possible_people
 from evenhand.stability.raw_search import Effort, RawSearch
 from evenhand.stability.worst_case_result import Worst
+from evenhand.table.frames import as_frame
 from evenhand.table.people import People, Reader
-from evenhand.table.schema import as_frame
 from evenhand.types import FloatArray, IntArray
 
 PEOPLE = 256  # that are searched for at a time; bounds the memory, not the answers

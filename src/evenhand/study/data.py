@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +58,24 @@ def _from_file(spec: DataSpec, folder: Path) -> tuple[FloatArray, npt.NDArray[An
     path = folder / spec.source
     where = f"data.{spec.name}"
     try:
-        frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-    except (ValueError, OSError) as error:  # of pandas and pyarrow: empty, ragged, of another encoding, no Parquet
-        raise StudyError(f"{where}.source: {path.name} cannot be read: {error}") from None
+        content = path.read_bytes()  # once: what is parsed is what is hashed
+    except OSError as error:
+        raise StudyError(f"{where}.source: {path.name} cannot be read: {error.strerror or error}.") from None
+    if hashlib.sha256(content).hexdigest() != spec.content:
+        raise StudyError(
+            f"{where}.source: {path} has changed since the study began. Cells that were finished before are kept, "
+            "and belong to what it was; run the study again to have those of what it is now."
+        )
+    try:
+        frame = pd.read_csv(BytesIO(content)) if path.suffix == ".csv" else pd.read_parquet(BytesIO(content))
+    except Exception as error:  # of pandas and pyarrow: empty, ragged, of another encoding, no Parquet
+        raise StudyError(f"{where}.source: {path.name} cannot be read: {error}") from error
     if not len(frame):
         raise StudyError(f"{where}.source: {path.name} has no rows.")
     if spec.label not in frame.columns:
-        raise StudyError(f"{where}.label: {path.name} has no column {spec.label!r}; it has {', '.join(frame.columns)}.")
+        raise StudyError(
+            f"{where}.label: {path.name} has no column {spec.label!r}; it has {', '.join(map(str, frame.columns))}."
+        )
     features, labels = frame.drop(columns=[spec.label]), frame[spec.label]
     if labels.isna().any():
         raise StudyError(f"{where}.label: {int(labels.isna().sum())} rows of {path.name} have no label.")
@@ -77,6 +90,10 @@ def _from_file(spec: DataSpec, folder: Path) -> tuple[FloatArray, npt.NDArray[An
     if not np.isfinite(table).all():
         bad = int((~np.isfinite(table).all(axis=1)).sum())
         raise StudyError(f"{where}: {bad} rows of {path.name} have missing or infinite values; drop or fill them.")
+    try:
+        np.unique(labels.to_numpy())
+    except TypeError:
+        raise StudyError(f"{where}.label: {spec.label!r} holds values of several kinds; labels are of one.") from None
     return table, labels.to_numpy()
 
 

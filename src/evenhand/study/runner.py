@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import joblib
 import pandas as pd
-from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
 from evenhand.density import ClassDensities
-from evenhand.parallel import backend
 from evenhand.projection import compile_kernels
 from evenhand.projection.warmup import KERNELS
 from evenhand.study import checkpoints
 from evenhand.study.cells import Cell, Densities, expand, fit_density, run
 from evenhand.study.data import check_data, load
+from evenhand.study.errors import StudyError
 from evenhand.study.modules import import_modules
 from evenhand.study.spec import Study
+from evenhand.workers import Task, WorkersError, backend, run_all, telling
 
-ATTEMPTS = 3  # a worker that dies is replaced; a cell that keeps killing its worker is not tried forever
+ROUNDS = 3  # a result that cannot be read again is made again, but not forever
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,7 @@ class _Surroundings:
     results: Path
     study: Path
     modules: tuple[str, ...]
+    imported: tuple[str, ...]
 
 
 def run_study(
@@ -105,109 +105,106 @@ def run_study(
     report : callable, optional
         Called after each cell as ``report(done, number, total)``.
     warn : callable, optional
-        Called with a sentence when something had to be done again.
+        Called with a sentence when something has to be done again, or waits.
+
+    Raises
+    ------
+    StudyError
+        If a table or a module is not what it was when the study was read, or a folder cannot be written.
+    WorkersError
+        If workers are lost again and again; what is finished is kept in any case.
     """
     began = time.perf_counter()
     cells = expand(study, only)
     folder = out.resolve() / "cells"
     check_data(study, only)  # what is wrong with a table is said before anything runs
+    checkpoints.prepare(folder)
     keys = {cell: cell.hash(version) for cell in cells}
     alike: dict[str, list[Cell]] = {}  # the same cell may be in several experiments: it is run and read once
     for cell in cells:
         alike.setdefault(keys[cell], []).append(cell)
-    unique = [group[0] for group in alike.values()]
+    left = {group[0]: keys[group[0]] for group in alike.values()}
     tables: dict[Cell, pd.DataFrame] = {}
     info: dict[Cell, dict[str, Any]] = {}
     damaged: list[str] = []
 
     def take(done: Done) -> None:
-        found = checkpoints.read(checkpoints.path_of(done.cell, keys[done.cell], folder), keys[done.cell])
-        for cell in alike[keys[done.cell]]:
-            tables[cell], info[cell] = found
-        if report is not None:
-            report(done, len(tables), len(cells))
-
-    reused = 0
-    for cell in unique:
-        if not checkpoints.path_of(cell, keys[cell], folder).exists():
-            continue
+        """Read a result, if it is there; a damaged one stays among those that are left."""
+        key = keys[done.cell]
         try:
-            take(Done(cell, 0.0, 0, True))
-            reused += 1
+            found = checkpoints.read(checkpoints.path_of(done.cell, key, folder), key)
+        except FileNotFoundError:
+            return
         except checkpoints.DamagedError as error:
             damaged.append(str(error))
             if warn is not None:
                 warn(f"{error} It is computed again.")
-    around = _Surroundings(folder, study.folder, study.modules)
-    for done in _run_all(unique, set(tables), keys, around, jobs, cluster, warn):
-        take(done)
+            return
+        del left[done.cell]
+        for cell in alike[key]:
+            tables[cell], info[cell] = found
+        if report is not None:
+            report(done, len(tables), len(cells))
+
+    for cell in list(left):
+        take(Done(cell, 0.0, 0, True))
+    reused = len(alike) - len(left)
+    around = _Surroundings(folder, study.folder, study.modules, study.imported)
+    with nullcontext() if warn is None else telling(warn):
+        for _ in range(ROUNDS):
+            if not left:
+                break
+            try:
+                for done in _run_all(dict(left), around, jobs, cluster):
+                    take(done)
+            except WorkersError as error:
+                kept = f" Cells that are finished are kept in {folder}." if any(folder.glob("*.parquet")) else ""
+                raise WorkersError(f"{error}{kept}") from None
+            finally:
+                checkpoints.prepare(folder)
+    if left:
+        raise StudyError(
+            f"{next(iter(left))}: what is written to {folder} is not there, or not the same, when it is read again. "
+            "Name another folder with --out."
+        )
     ordered = {cell: tables[cell] for cell in cells}
     return Outcome(ordered, {cell: info[cell] for cell in cells}, time.perf_counter() - began, reused, damaged)
 
 
-def _run_all(
-    cells: list[Cell],
-    finished: set[Cell],
-    keys: dict[Cell, str],
-    around: _Surroundings,
-    jobs: int | None,
-    cluster: str | None,
-    warn: Callable[[str], object] | None,
-) -> Iterator[Done]:
-    """Finish the cells that are left; if a worker dies, its cells are given to others."""
-    for attempt in range(ATTEMPTS):
-        groups: dict[tuple[Any, ...], list[Cell]] = {}
-        for cell in cells:
-            if cell not in finished:
-                groups.setdefault(cell.group, []).append(cell)
-        if not groups:
-            return
-        # The longest first, so that no worker is left with one at the end.
-        tasks = sorted(groups.values(), key=lambda group: -sum(_effort(cell, around.study) for cell in group))
-        try:
-            for done in _parallel(tasks, keys, around, jobs, cluster):
-                finished.add(done.cell)
-                yield done
-        except (TerminatedWorkerError, BrokenProcessPool) as error:
-            for cell in cells:  # what the dead worker's colleagues had finished is on disk
-                if cell not in finished and checkpoints.path_of(cell, keys[cell], around.results).exists():
-                    finished.add(cell)
-                    yield Done(cell, 0.0, 0, False)
-            if attempt == ATTEMPTS - 1:
-                raise
-            if warn is not None:
-                warn(f"A worker died ({type(error).__name__}); its cells are run again.")
-
-
-def _parallel(
-    tasks: list[list[Cell]],
-    keys: dict[Cell, str],
-    around: _Surroundings,
-    jobs: int | None,
-    cluster: str | None,
-) -> Iterator[Done]:
+def _run_all(keys: dict[Cell, str], around: _Surroundings, jobs: int | None, cluster: str | None) -> Iterator[Done]:
+    """Finish these cells, those that share most by the same worker."""
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in keys:
+        groups.setdefault(cell.group, []).append(cell)
+    # The longest first, so that no worker is left with one at the end.
+    parts = sorted(groups.values(), key=lambda group: -sum(_effort(cell, around.study) for cell in group))
     with backend(jobs, cluster):
         # Densities need no kernels: while some workers compile these, the others fit those.
         # Of the cells that share a density the first will do, so it is the last to be entered here.
-        needed = {cell.density: cell for group in tasks for cell in reversed(group) if cell.density is not None}
-        kernels = sorted({name for group in tasks for cell in group for name in _kernels(cell)})
-        first = [joblib.delayed(compile_kernels)([name]) for name in kernels]
-        first += [joblib.delayed(_density)(cell, around) for cell in needed.values()]
-        fitted = joblib.Parallel(batch_size=1)(first)[len(kernels) :]
+        needed = {cell.density: cell for group in parts for cell in reversed(group) if cell.density is not None}
+        kernels = sorted({name for cell in keys for name in _kernels(cell)})
+        first = [Task(compile_kernels, ([name],), f"compiling solvers, {name}") for name in kernels]
+        first += [Task(_density, (cell, around), f"the density of {cell}") for cell in needed.values()]
+        fitted = list(run_all(first))[len(kernels) :]
         densities: Densities = dict(zip(needed, fitted, strict=True))
-        # A task is a group of cells, whose data and models its worker then has at hand.
-        calls = (
-            joblib.delayed(_work)(
-                group,
-                [keys[cell] for cell in group],
-                {cell.density: densities[cell.density] for cell in group if cell.density is not None},
-                around,
-                os.getpid(),
-            )
-            for group in tasks
-        )
-        for dones in joblib.Parallel(return_as="generator_unordered", batch_size=1)(calls):
+        tasks = (_task({cell: keys[cell] for cell in group}, densities, around) for group in parts)
+        for dones in run_all(tasks, ordered=False):
             yield from dones
+
+
+def _task(keys: dict[Cell, str], densities: Densities, around: _Surroundings) -> Task:
+    """A group of cells, whose data and models its worker then has at hand; its name is that of the next cell."""
+    used = {cell.density: densities[cell.density] for cell in keys if cell.density is not None}
+
+    def following() -> str:
+        open_ = (cell for cell in keys if not _finished(cell, keys[cell], around))
+        return str(next(open_, next(reversed(keys))))
+
+    return Task(_work, (keys, used, around), following)
+
+
+def _finished(cell: Cell, key: str, around: _Surroundings) -> bool:
+    return checkpoints.is_whole(checkpoints.path_of(cell, key, around.results), key)
 
 
 def _kernels(cell: Cell) -> list[str]:
@@ -217,26 +214,28 @@ def _kernels(cell: Cell) -> list[str]:
 
 
 def _density(cell: Cell, around: _Surroundings) -> ClassDensities:
-    import_modules(around.modules, around.study)
+    import_modules(around.modules, around.study, around.imported)
     with threadpool_limits(1):
         return fit_density(cell, around.study)
 
 
-def _work(group: list[Cell], keys: list[str], densities: Densities, around: _Surroundings, parent: int) -> list[Done]:
-    """Run a group of cells in a worker, each kept as soon as it is finished."""
-    import_modules(around.modules, around.study)
+def _work(keys: dict[Cell, str], densities: Densities, around: _Surroundings) -> list[Done]:
+    """Run a group of cells in a worker, each kept as soon as it is finished.
+
+    What a lost worker, or another run into the same folder, has finished meanwhile is not run again.
+    """
+    import_modules(around.modules, around.study, around.imported)
     done = []
-    mine = os.getppid() == parent
-    for cell, key in zip(group, keys, strict=True):
-        if mine and os.getppid() != parent:  # who asked for it was killed: its next run has the cells to itself
-            break
+    for cell, key in keys.items():
         began = time.perf_counter()
-        path = checkpoints.path_of(cell, key, around.results)
-        # One thread everywhere: sums of several threads are added up in another order, in the last digit.
-        with threadpool_limits(1):
-            table, info = run(cell, around.study, densities)
-        checkpoints.write(path, key, table, info)
-        done.append(Done(cell, time.perf_counter() - began, info["explained"], False))
+        explained = 0
+        if not _finished(cell, key, around):
+            # One thread everywhere: sums of several threads are added up in another order, in the last digit.
+            with threadpool_limits(1):
+                table, info = run(cell, around.study, densities)
+            checkpoints.write(checkpoints.path_of(cell, key, around.results), key, table, info)
+            explained = info["explained"]
+        done.append(Done(cell, time.perf_counter() - began, explained, False))
     return done
 
 

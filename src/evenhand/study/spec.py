@@ -79,6 +79,7 @@ class Study:
     experiments: tuple[ExperimentSpec, ...]
     folder: Path = field(default_factory=Path)  # paths in the file are relative to it
     modules: tuple[str, ...] = ()  # imported before the study is read, and by every worker
+    imported: tuple[str, ...] = ()  # their hashes
 
 
 def _read_data(table: Any, name: str) -> DataSpec:
@@ -120,7 +121,7 @@ def parse_study(content: Mapping[str, Any], folder: Path) -> Study:
         if problem := check(value):
             raise StudyError(f"{name} must be {problem}, got {value!r}.")
     modules = read_modules(content.get("modules", []))
-    import_modules(modules, folder)
+    imported = import_modules(modules, folder)
     parts: dict[str, dict[str, Any]] = {}
     for part, read in _PARTS.items():
         tables = content.get(part, {})
@@ -135,7 +136,7 @@ def parse_study(content: Mapping[str, Any], folder: Path) -> Study:
     )
     parts["data"] = {name: _with_content(spec, folder) for name, spec in parts["data"].items()}
     parts["methods"] = {name: _with_files(spec, grid) for name, spec in parts["methods"].items()}
-    study = Study(seed, folds, **parts, experiments=grid, folder=folder, modules=modules)
+    study = Study(seed, folds, **parts, experiments=grid, folder=folder, modules=modules, imported=imported)
     for experiment in grid:
         _check_experiment(experiment, study)
     return study
@@ -155,7 +156,11 @@ def _with_content(spec: DataSpec, folder: Path) -> DataSpec:
         raise StudyError(f"{where}.source: there is no file {folder / spec.source}.")
     if spec.label is None:
         raise StudyError(f"{where} has no 'label': name the column of {spec.source} that holds the labels.")
-    return replace(spec, content=hashlib.sha256((folder / spec.source).read_bytes()).hexdigest())
+    try:
+        content = (folder / spec.source).read_bytes()
+    except OSError as error:
+        raise StudyError(f"{where}.source: {spec.source} cannot be read: {error.strerror or error}.") from None
+    return replace(spec, content=hashlib.sha256(content).hexdigest())
 
 
 def _with_files(spec: MethodSpec, grid: tuple[ExperimentSpec, ...]) -> MethodSpec:

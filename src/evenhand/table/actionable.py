@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.table.column import Column
+from evenhand.table.column import Column, few
 from evenhand.table.limits import DOWN, FIXED, FREE, UP, Limits, Tie
 from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray, IntArray
@@ -202,6 +202,12 @@ class Actionable:
         for where in (j, driver):
             if not (schema.column(where).is_number or schema.column(where).kind == "ordered"):
                 raise ValueError(f"{rule}: {schema.names[where]!r} has no order, so it neither rises nor falls.")
+            if schema.column(where).codes and not schema.column(where).consecutive:
+                raise ValueError(
+                    f"{rule}: the model's encoder knows {schema.names[where]!r} by the numbers "
+                    f"{few(schema.column(where).levels)} only, which are no even steps, so a ratio says nothing of "
+                    "them. Say that they are ranks with Column('ordered', levels=[...]), or leave the rule out."
+                )
         return Tie(j, driver, rule.ratio)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,47 @@ UNKNOWN = np.inf  # the code of a value that a column cannot have
 
 def numbers_of(values: pd.Series[Any], column: Column) -> FloatArray:
     """The numbers of a column, missing ones as NaN, impossible ones as infinity."""
+    if not counts(values.dtype):  # a moment has a number inside, but is none
+        return np.where(values.isna().to_numpy(), np.nan, UNKNOWN)
+    if pd.api.types.is_object_dtype(values.dtype):  # one by one: what a value is must not depend on the others
+        return _whole_or_unknown(np.array([_number(value) for value in values.tolist()], dtype=np.float64), column)
     try:
         found = values.to_numpy(dtype=np.float64, na_value=np.nan).copy()
     except (TypeError, ValueError):
         found = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan).copy()
         found[np.isnan(found) & ~values.isna().to_numpy()] = UNKNOWN  # a word in a column of numbers
+    return _whole_or_unknown(found, column)
+
+
+def _whole_or_unknown(found: FloatArray, column: Column) -> FloatArray:
     if column.kind == "integer":
         found[np.isfinite(found) & (found != np.round(found))] = UNKNOWN
     return found
+
+
+def counts(dtype: Any) -> bool:
+    """Whether values of a type may be numbers; moments, durations, periods, intervals and complex numbers are not."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return counts(dtype.categories.dtype)
+    base = _base(dtype)
+    return base.kind in "iufb" or (
+        base.kind in "OTSU" and not isinstance(dtype, pd.IntervalDtype | pd.PeriodDtype | pd.DatetimeTZDtype)
+    )
+
+
+def is_number(value: object) -> bool:
+    """Whether one value is a number."""
+    return isinstance(value, bool | int | float | np.integer | np.floating | np.bool_ | Decimal)
+
+
+def _number(value: object) -> float:
+    """One value as a number: NaN if it is missing, infinity if it is none."""
+    if is_missing(value):
+        return np.nan
+    try:
+        return float(value) if is_number(value) or isinstance(value, str) else UNKNOWN  # type: ignore[arg-type]
+    except (ValueError, OverflowError, ArithmeticError):  # a word, or more than any double
+        return UNKNOWN
 
 
 def positions_of(values: pd.Series[Any], column: Column) -> FloatArray:

@@ -44,6 +44,7 @@ class Column:
     weight: float = 1.0
     costs: Any = field(default=None, compare=False)
     bounds: tuple[float | None, float | None] | None = None
+    codes: bool = field(default=False, compare=False, repr=False)  # whether levels are the numbers an encoder knows
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -131,6 +132,12 @@ class Column:
         found[~np.isfinite(found)] = self.weight
         return found
 
+    @property
+    def consecutive(self) -> bool:
+        """Whether the levels are numbers in steps of one."""
+        numbers = np.array([level for level in self.levels if level is not None], dtype=np.float64)
+        return bool((np.diff(numbers) == 1.0).all())
+
     def over(self, values: Sequence[Any]) -> Column:
         """The same number, if it may only have some values: levels in their order, at what it costs to get there.
 
@@ -149,7 +156,7 @@ class Column:
         missing = [None] if len(levels) < len(values) else []
         if missing:
             costs = np.pad(costs, ((0, 1), (0, 1)), constant_values=np.inf)
-        return Column("ordered", [*levels, *missing], weight=self.weight, costs=costs)
+        return Column("ordered", [*levels, *missing], weight=self.weight, costs=costs, codes=True)
 
     def key(self, level: Any) -> Any:
         """What makes two levels of this column the same: a flag is True or 1, whatever the type of the table."""

@@ -13,7 +13,8 @@ import pandas as pd
 
 from evenhand.table.codec import UNKNOWN, holds
 from evenhand.table.column import is_missing
-from evenhand.table.schema import Schema, as_frame
+from evenhand.table.frames import as_frame, as_given
+from evenhand.table.schema import Schema
 from evenhand.types import BoolArray, FloatArray
 
 GAPS: dict[str, Any] = {"None": None, "nan": np.nan, "<NA>": pd.NA}  # ways to say that nothing is known
@@ -129,7 +130,8 @@ class Reader:
         else:
             written = self._decoded(codes, frame)
         written = written if list(written.columns) == list(frame.columns) else written[list(frame.columns)]
-        return _as_polars(written, given) if type(given).__module__.startswith("polars") else written
+        found: Table = as_given(written, given)
+        return found
 
     def _decoded(self, codes: FloatArray, frame: pd.DataFrame) -> pd.DataFrame:
         ordered = self.columns(frame)
@@ -231,16 +233,6 @@ def _fits(values: pd.Series[Any], dtype: Any) -> bool:
     there = values.dropna().to_numpy(dtype=np.float64)
     whole = len(there) == len(values) or pd.api.types.is_extension_array_dtype(dtype)
     return whole and holds(there, np.dtype(getattr(dtype, "numpy_dtype", dtype)))
-
-
-def _as_polars(written: pd.DataFrame, given: Any) -> Any:
-    """A table of polars with the types of another, but where a type would lose something."""
-    found = type(given)(written)
-    columns = {}
-    for name, dtype in given.schema.items():
-        cast = found[name].cast(dtype, strict=False)
-        columns[name] = cast if cast.cast(found[name].dtype, strict=False).equals(found[name]) else found[name]
-    return type(given)(columns)
 
 
 def below(X: FloatArray, limit: float) -> BoolArray:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.table.codec import UNKNOWN, numbers_of, positions_of, values_of
+from evenhand.table.codec import UNKNOWN, is_number, numbers_of, positions_of, values_of
 from evenhand.table.column import KINDS, Column, few, is_missing
+from evenhand.table.frames import as_frame
 from evenhand.types import BoolArray, FloatArray
 
 MANY_LEVELS = 1000
@@ -209,30 +210,20 @@ class Schema:
             if column.is_number:
                 if is_missing(value):
                     return f"{name} is missing, and nothing says what stands for it."
+                if np.isfinite(numbers_of(pd.Series([value], dtype=object), column)[0]):
+                    continue
+                if isinstance(value, str) or not is_number(value):
+                    return f"{name} is {value!r}, of the type {type(value).__name__}, which is no number."
                 if not np.isfinite(float(value)):
                     return f"{name} is {value}, which is no finite number."
-                if column.kind == "integer" and float(value) != round(float(value)):
-                    return f"{name} is {value}, but the column counts in whole numbers."
-            elif column.key(None if is_missing(value) else value) not in {column.key(level) for level in column.levels}:
+                return f"{name} is {value}, but the column counts in whole numbers."
+            if column.key(None if is_missing(value) else value) not in {column.key(level) for level in column.levels}:
                 return f"{name} is {value!r}, which is not among its levels {few(column.levels)}."
         return ""
 
     def weighted(self, weights: Mapping[str, float]) -> Schema:
         """The same columns with other weights."""
         return Schema({n: replace(c, weight=float(weights[n])) if n in weights else c for n, c in self.columns.items()})
-
-
-def as_frame(X: Any) -> pd.DataFrame:
-    """A pandas DataFrame; one of polars is converted."""
-    if isinstance(X, pd.DataFrame):
-        return X
-    if hasattr(X, "to_pandas"):
-        frame: pd.DataFrame = X.to_pandas()
-        if type(X).__module__.startswith("polars"):  # whole numbers with gaps would become floats
-            gaps = [name for name, dtype in X.schema.items() if dtype.is_integer() and X[name].null_count()]
-            frame = frame.astype(dict.fromkeys(gaps, "Int64"))
-        return frame
-    raise TypeError(f"A table with named columns is needed, a DataFrame of pandas or polars; got {type(X).__name__}.")
 
 
 def _inferred(name: str, values: pd.Series[Any], as_levels: bool) -> Column:

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from evenhand.auditing.errors import AuditError, short
 from evenhand.auditing.model_files.modules import imported
 from evenhand.auditing.model_files.registry import FORMATS, ModelFile, possible
-from evenhand.auditing.model_files.skops import DAMAGED
+from evenhand.auditing.model_files.told import width_of
 from evenhand.models.base import check_fitted
 
 
@@ -133,6 +133,7 @@ def _checked(model: Any, source: str) -> str:
             )
         if hasattr(model, "fit"):
             check_fitted(model)
+        width_of(model)  # and the names of columns
         return _kind(model)
     except AuditError:
         raise
@@ -140,7 +141,7 @@ def _checked(model: Any, source: str) -> str:
         raise AuditError(
             f"{source} holds a {type(model).__name__} that is not fitted: call its fit(X, y), then save it again."
         ) from None
-    except DAMAGED as error:
+    except Exception as error:  # what tells whether a model is fitted is code of the model
         raise AuditError(f"{source} holds a {type(model).__name__} that is not whole: {short(error)}.") from error
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.auditing.errors import AuditError, short
+from evenhand.auditing.model_files.parts import check_parts
 from evenhand.auditing.model_files.registry import model_file
 
 
@@ -16,6 +17,8 @@ def open_pickle(data: bytes, path: Path) -> Any:
     import joblib
 
     try:
-        return joblib.load(io.BytesIO(data))
+        model = joblib.load(io.BytesIO(data))
+        check_parts(model, forged=False)
+        return model
     except (Exception, SystemExit) as error:  # a pickle calls what it likes, which may raise anything
         raise AuditError(f"{path} cannot be opened: {short(error)}. Save the model again.") from error

@@ -18,6 +18,7 @@ class Columns(NamedTuple):
 
     weight: FloatArray  # (numbers,) cost per unit
     step: FloatArray  # (numbers,) 0 for continuous ones
+    scale: FloatArray  # (numbers,) what the search counts as one: a step, or a change of commensurate effect
     up: BoolArray
     down: BoolArray
     start: IntArray  # (categories + 1,) where the levels of each category begin
@@ -83,11 +84,14 @@ class Change(NamedTuple):
     whole: BoolArray
     lower: FloatArray
     upper: FloatArray
+    off_lower: FloatArray  # what an answer keeps from these bounds, which the search does not
+    off_upper: FloatArray
     block: IntArray  # the category of a level's column, -1 for a number
     of: IntArray  # the number or the category
     kind: IntArray  # 0 up, 1 down, 2 + level
     A: FloatArray  # (rows, n)
     h: FloatArray
+    inset: FloatArray  # (rows,) what an answer keeps from each row, which the search does not
     R: FloatArray  # (k, n)
     g: FloatArray
     a: FloatArray
@@ -101,16 +105,26 @@ def make_change(room: Room, columns: int, rows: int, k: int, categories: int) ->
         room(columns, np.bool_),
         room(columns),
         room(columns),
+        room(columns),
+        room(columns),
         room(columns, np.int64),
         room(columns, np.int64),
         room(columns, np.int64),
         room((rows, columns)),
+        room(rows),
         room(rows),
         room((k, columns)),
         room(k),
         room(columns),
         room(categories, np.bool_),
     )
+
+
+class Denied(NamedTuple):
+    """Points that one person is not told again."""
+
+    x: FloatArray  # (points, numbers)
+    level: IntArray  # (points, categories)
 
 
 class Stack(NamedTuple):
@@ -129,6 +143,7 @@ class Stack(NamedTuple):
     n_rows: IntArray
     n_columns: IntArray
     cut_scale: FloatArray  # (depth, rows): what a unit of density is worth in a tangent's row, 0 for other rows
+    tie: FloatArray  # (1,) ratios that differ by less are equal
     done: BoolArray
     ratio: FloatArray
     t: FloatArray
@@ -159,6 +174,7 @@ def make_stack(room: Room, depth: int, rows: int, columns: int, k: int) -> Stack
         room(depth, np.int64),
         room(depth, np.int64),
         room((depth, rows)),
+        room(1),
         room(columns, np.bool_),
         room(columns),
         room(columns),

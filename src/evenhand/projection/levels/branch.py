@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.projection._numba import part
-from evenhand.projection.levels.arrays import Change, Columns, Density, Stack
+from evenhand.projection.levels.arrays import Change, Columns, Denied, Density, Stack
 from evenhand.projection.levels.change import write_change
 from evenhand.projection.levels.closed import TIE, ceiling, comes_first, nearest_whole
 from evenhand.projection.levels.tableau import (
@@ -21,6 +21,7 @@ from evenhand.projection.levels.tableau import (
     WORSE,
     branch_on_tie,
     copy_node,
+    copy_to,
     fractional,
     into_bounds,
     narrow,
@@ -31,7 +32,7 @@ from evenhand.projection.levels.tableau import (
 from evenhand.projection.levels.tangents import DENSE, add_tangent, drop_loose_tangents, excess_of, face_point, shift_of
 from evenhand.types import FloatArray, IntArray
 
-WHOLE = 1e-7  # further from a whole number a column is branched on
+WHOLE = 1e-9  # further from a whole number a column is branched on
 ROUNDS = 400  # of tangents in a node
 MET = 1e-11  # a point whose cost exceeds the objective by less, relative to one plus it, is the cheapest
 EARLY = 16  # rounds of tangents where columns are not whole yet: fewer leave weak bounds, more are lost on branches
@@ -90,7 +91,7 @@ def _bar_way_back(c: Change, n: int, s: Stack, depth: int, v: int) -> None:
 def _settle(
     to: Change, n: int, m: int, categories: int, d: Density | None, room: float, t: FloatArray, r: Stack
 ) -> bool:
-    """The numbers that go with levels and steps, solved for anew; False if that fails.
+    """The numbers that go with levels and steps, solved for anew with a distance from every row; False if that fails.
 
     A search arrives at the same levels and steps along different paths, which a cutoff, for example, makes shorter, and
     every path rounds in its own way.  From here on only what was found counts: the columns that are whole keep their
@@ -108,35 +109,94 @@ def _settle(
                 for i in range(r.n_rows[0]):
                     r.basic[0, i] -= r.T[0, i, j] * step
     r.objective[0] = objective
+    return _keep_off(to, n, m, base, d, room, r)
+
+
+@part
+def _keep_off(to: Change, n: int, m: int, base: int, d: Density | None, room: float, r: Stack) -> bool:
+    """Keep what is told from every row and side: a slack is no longer zero at least, but what is to be kept."""
+    for i in range(m):
+        r.lower[0, n + i] = to.inset[i]
+        into_bounds(r, 0, n + i)
+    for j in range(n):
+        if not to.whole[j] and r.lower[0, j] + to.off_lower[j] <= r.upper[0, j] - to.off_upper[j]:
+            r.lower[0, j] += to.off_lower[j]
+            r.upper[0, j] -= to.off_upper[j]
+            into_bounds(r, 0, j)
     ended, _ = _meet(to, n, base, d, room, np.inf, ROUNDS, r, 0)
     return ended == SOLVED
 
 
 @part
 def _write_settled(
-    c: Columns, to: Change, n: int, m: int, d: Density | None, room: float, t: FloatArray, first: bool, r: Stack,
-    x: FloatArray, level: IntArray, to_x: FloatArray, to_level: IntArray,
+    c: Columns, to: Change, n: int, m: int, base: int, d: Density | None, room: float, t: FloatArray, first: bool,
+    s: Stack, r: Stack, x: FloatArray, level: IntArray, to_x: FloatArray, to_level: IntArray,
 ) -> None:  # fmt: skip
     """The person after a change, the same to the last bit for the same levels and steps.
 
-    What the first node finds is that already: only one path leads there.
+    To what the `first` node finds only one path leads, so it need not be solved for anew.  Where a distance cannot be
+    kept, as between levels and steps alone, what was found is told as it is, and the model says whether it will do.
     """
-    if not first and _settle(to, n, m, len(level), d, room, t, r):
+    settled = False
+    for j in range(n):  # a number that stays where it is would move for the distance alone, by a step's worth of cost
+        settled = settled or (not to.whole[j] and t[j] > 0.0)
+    if settled and first:
+        copy_to(s, 0, n, r, 0)
+        settled = _keep_off(to, n, m, base, d, room, r)
+    elif settled:
+        settled = _settle(to, n, m, len(level), d, room, t, r)
+    if settled:
         write_change(c, to, n, r.t, x, level, to_x, to_level)
     else:
         write_change(c, to, n, t, x, level, to_x, to_level)
 
 
 @part
+def _is_denied(
+    c: Columns, to: Change, n: int, t: FloatArray, x: FloatArray, level: IntArray, denied: Denied, new_x: FloatArray,
+    new_level: IntArray,
+) -> bool:  # fmt: skip
+    """Whether a change of levels and steps alone leads to a point that the model has denied."""
+    for j in range(n):
+        if not to.whole[j] and t[j] != 0.0:
+            return False
+    write_change(c, to, n, t, x, level, new_x, new_level)
+    for p in range(len(denied.x)):
+        same = True
+        for j in range(len(x)):
+            same = same and abs(new_x[j] - denied.x[p, j]) <= 0.5 * c.step[j]
+        for b in range(len(level)):
+            same = same and new_level[b] == denied.level[p, b]
+        if same:
+            return True
+    return False
+
+
+@part
+def _around(c: Change, n: int, s: Stack, depth: int) -> bool:
+    """Part a node in two along a column of its point, which one of them keeps; False if the point is all there is."""
+    for v in range(n):
+        if c.whole[v] and s.upper[depth, v] > s.lower[depth, v]:
+            value = nearest_whole(s.t[v])
+            down = value - 1.0 if value > s.lower[depth, v] else value
+            copy_node(s, depth, n)
+            s.lower[depth + 1, v], s.upper[depth, v] = down + 1.0, down
+            into_bounds(s, depth, v)
+            into_bounds(s, depth + 1, v)
+            return True
+    return False
+
+
+@part
 def search_piece(
     c: Columns, x: FloatArray, level: IntArray, to: Change, n: int, m: int, d: Density | None, room: float, s: Stack,
-    r: Stack, kept: FloatArray, limit: float, nodes_left: int, best_x: FloatArray, best_level: IntArray,
-    new_x: FloatArray, new_level: IntArray, tally: IntArray,
+    r: Stack, kept: FloatArray, limit: float, nodes_left: int, denied: Denied, best_x: FloatArray,
+    best_level: IntArray, new_x: FloatArray, new_level: IntArray, tally: IntArray,
 ) -> tuple[float, float, int]:  # fmt: skip
     """Branch and bound over one piece; returns the best cost so far, a lower bound on this piece, and how it ended."""
     base = start_tableau(to, n, m, len(level), d, room, s)
     depth, best, bound, outcome, ties = 0, limit, np.inf, PROVEN, 0
-    pending, at_once = False, False  # whether the best change is in `kept`, not yet written; and if by the first node
+    pending = False  # whether the best change is in `kept`, not yet written
     while depth >= 0:
         if tally[0] >= nodes_left:
             outcome = LIMIT
@@ -152,15 +212,25 @@ def search_piece(
             depth -= 1
             continue
         v = fractional(to, n, s, WHOLE)
+        if v < 0 and len(denied.x) > 0 and _is_denied(c, to, n, s.t, x, level, denied, new_x, new_level):
+            if depth + 1 >= len(s.objective):
+                outcome = TROUBLE
+                bound = min(bound, objective - shift)
+                depth -= 1
+            elif _around(to, n, s, depth):
+                depth += 1
+            else:
+                depth -= 1
+            continue
         if v < 0:
             bound = min(bound, objective - shift)
             tie = abs(objective - best) <= TIE * (1.0 + best) if best < np.inf else False
             first = tally[0] == 1 and fractional(to, n, s, 1e-12) < 0
             if tie and tally[1] == 1:
                 if pending:
-                    _write_settled(c, to, n, m, d, room, kept, at_once, r, x, level, best_x, best_level)
+                    _write_settled(c, to, n, m, base, d, room, kept, False, s, r, x, level, best_x, best_level)
                     pending = False
-                _write_settled(c, to, n, m, d, room, s.t, first, r, x, level, new_x, new_level)
+                _write_settled(c, to, n, m, base, d, room, s.t, first, s, r, x, level, new_x, new_level)
                 best = min(objective, best)
                 if comes_first(c, x, level, new_x, new_level, best_x, best_level):
                     for j in range(len(x)):
@@ -168,7 +238,9 @@ def search_piece(
                     for b in range(len(level)):
                         best_level[b] = new_level[b]
             elif not tie and objective < best:
-                best, pending, at_once = objective, True, first
+                best, pending = objective, not first
+                if first:  # at once: its node is about to be branched on
+                    _write_settled(c, to, n, m, base, d, room, s.t, first, s, r, x, level, best_x, best_level)
                 for j in range(n):
                     kept[j] = s.t[j]
                 tally[1] = 1
@@ -205,5 +277,5 @@ def search_piece(
         for open_node in range(depth + 1):
             bound = min(bound, s.objective[open_node])
     if pending:
-        _write_settled(c, to, n, m, d, room, kept, at_once, r, x, level, best_x, best_level)
+        _write_settled(c, to, n, m, base, d, room, kept, False, s, r, x, level, best_x, best_level)
     return best, bound, outcome

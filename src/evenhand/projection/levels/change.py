@@ -10,13 +10,18 @@ from evenhand.projection.levels.closed import level_price, may_stay, missing_in_
 from evenhand.projection.levels.tangents import DENSE
 from evenhand.types import FloatArray, IntArray
 
+LAST_BITS = 2e-15  # what sums of a row are rounded by, relative to the sizes of all that is added
+LEAST = 1e-3  # of the cost of a usual change: what a row is a part of at least
+
 
 @part
-def number_columns(c: Columns, p: Pieces, k: int, v: int, x: FloatArray, d: Density | None, e: int, to: Change) -> int:
+def number_columns(
+    c: Columns, p: Pieces, inner: Pieces, k: int, v: int, x: FloatArray, d: Density | None, e: int, to: Change
+) -> int:
     """Columns of the numbers; -1 if a number cannot get where it must."""
     n, rows, rules = 0, p.rows[k + 1] - p.rows[k], len(c.tied)
     for j in range(len(x)):
-        scale = c.step[j] if c.step[j] > 0.0 else 1.0 / c.weight[j]
+        scale = c.scale[j]
         if c.held[v, j] or not (c.up[j] or c.down[j]):
             if x[j] < p.lower[k, j] or x[j] > p.upper[k, j]:
                 return -1
@@ -46,6 +51,10 @@ def number_columns(c: Columns, p: Pieces, k: int, v: int, x: FloatArray, d: Dens
             if not useful:  # it helps nothing, so the cheapest answer leaves it alone
                 continue
             to.cost[n], to.whole[n], to.lower[n], to.upper[n] = c.weight[j] * scale, c.step[j] > 0.0, must, room
+            low, high = inner.lower[k, j] - p.lower[k, j], p.upper[k, j] - inner.upper[k, j]
+            near, far = (low, high) if way == 0 else (high, low)
+            to.off_lower[n] = near / scale if must > 0.0 and near > 0.0 else 0.0
+            to.off_upper[n] = far / scale if far > 0.0 else 0.0
             to.block[n], to.of[n], to.kind[n], to.a[n] = -1, j, way, 0.0
             for i in range(rows):
                 to.A[i, n] = p.A[p.rows[k] + i, j] * scale * sign
@@ -150,13 +159,19 @@ def right_sides(
     d: Density | None,
     e: int,
     guard: float,
+    inset: float,
     to: Change,
     n: int,
 ) -> float:
-    """What is missing in every row, in rows whose entries go up to one; returns the room of the quadratic."""
+    """What is missing in every row, in rows whose entries go up to one; returns the room of the quadratic.
+
+    The search keeps `guard` from a row, or looks as far beyond as rounding may hide; what is told keeps `inset` more.
+    """
     rows = p.rows[k + 1] - p.rows[k]
     for i in range(rows + len(c.tied)):
-        missing = missing_in_row(c, p, p.rows[k] + i, x, level, guard) if i < rows else 0.0
+        missing, size = 0.0, 0.0
+        if i < rows:
+            missing, size = missing_in_row(c, p, p.rows[k] + i, x, level)
         largest = 0.0
         for j in range(n):
             largest = max(largest, abs(to.A[i, j]))
@@ -164,7 +179,11 @@ def right_sides(
             for j in range(n):
                 to.A[i, j] /= largest
             missing /= largest
-        to.h[i] = missing
+            size /= largest
+        rounded = LAST_BITS * size if i < rows else 0.0
+        room = max(size, LEAST) if i < rows else 0.0  # people at the very origin meet rows without a size
+        to.h[i] = missing - rounded + guard * room
+        to.inset[i] = rounded + inset * room
     room = 0.0
     if d is not None:
         room = d.room[e] - DENSE
@@ -193,6 +212,6 @@ def write_change(
                 to_level[to.of[j]] = to.kind[j] - 2
         elif t[j] != 0.0:
             v = to.of[j]
-            scale = c.step[v] if c.step[v] > 0.0 else 1.0 / c.weight[v]
+            scale = c.scale[v]
             amount = nearest_whole(t[j]) if to.whole[j] else t[j]
             to_x[v] += amount * scale if to.kind[j] == 0 else -amount * scale

@@ -8,6 +8,7 @@ from evenhand.projection._numba import entry, kernel, part
 from evenhand.projection.levels.arrays import BoxMemory, Columns, Pieces
 from evenhand.types import BoolArray, FloatArray, IntArray
 
+LEAST = 1e-3  # the numbers that meet in a row count as this large at least
 TIE = 1e-9  # costs that differ by less, relative to one plus themselves, are the same
 
 
@@ -36,17 +37,19 @@ def first_limit(cutoff: float) -> float:
 
 
 @kernel
-def missing_in_row(c: Columns, p: Pieces, i: int, x: FloatArray, level: IntArray, guard: float) -> float:
-    """What a person misses in a row, with room for rounding compared with the numbers that meet there."""
+def missing_in_row(c: Columns, p: Pieces, i: int, x: FloatArray, level: IntArray) -> tuple[float, float]:
+    """What a person misses in a row, and the sizes of all that is added up there."""
     missing = p.b[i]
     size = abs(missing)
     for j in range(len(x)):
         value = p.A[i, j] * x[j]
         missing -= value
-        size = max(size, abs(value))
+        size += abs(value)
     for b in range(len(level)):
-        missing -= p.E[i, c.start[b] + level[b]]
-    return float(missing + guard * max(size, 1e-3))
+        value = p.E[i, c.start[b] + level[b]]
+        missing -= value
+        size += abs(value)
+    return missing, size
 
 
 @kernel
@@ -235,10 +238,8 @@ def within_pieces(c: Columns, p: Pieces, X: FloatArray, L: IntArray, guard: floa
         for k in range(len(p.lower)):
             inside = _in_box(c, p, k, X[q], L[q])
             for i in range(p.rows[k], p.rows[k + 1] if inside else p.rows[k]):
-                size = 0.0  # what levels add may be larger than what is left of a sum, and is rounded too
-                for b in range(L.shape[1]):
-                    size += abs(p.E[i, c.start[b] + L[q, b]])
-                inside = inside and missing_in_row(c, p, i, X[q], L[q], guard) + guard * size <= 0.0
+                missing, size = missing_in_row(c, p, i, X[q], L[q])
+                inside = inside and missing + guard * max(size, LEAST) <= 0.0
             if inside:
                 within[q] = True
                 break

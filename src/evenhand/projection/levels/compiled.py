@@ -15,6 +15,8 @@ from evenhand.table.limits import DOWN, FIXED, FREE, UP, Limits
 from evenhand.types import BoolArray, FloatArray
 
 MOST_VARIANTS = 64
+COMMENSURATE = 1e4  # effects that are further apart are scaled
+LAST_BITS = 2e-15  # what levels of a row are rounded by, relative to the numbers that meet there
 
 
 class Piece(NamedTuple):
@@ -61,6 +63,7 @@ def columns_of(problem: Problem) -> Columns:
     return Columns(
         rates[layout.numbers],
         step[layout.numbers],
+        np.ones(len(layout.numbers)),
         (ways == FREE) | (ways == UP),
         (ways == FREE) | (ways == DOWN),
         start,
@@ -76,6 +79,27 @@ def unit_of(columns: Columns) -> float:
     moves = columns.move[np.isfinite(columns.move) & (columns.move > 0)]
     found = np.concatenate([moves, (columns.weight * columns.step)[columns.step > 0]])
     return float(2.0 ** np.round(np.log2(np.median(found)))) if len(found) else 1.0
+
+
+def scaled(columns: Columns, pieces: Pieces, density: Density) -> Columns:
+    """Numbers that may take any value are counted in units whose effect is commensurate with that of levels and steps.
+
+    In units of cost they nearly always are.  Where weights are far apart they are not, and a search would take what has
+    an effect for what has none.
+    """
+    stepped = columns.step > 0
+    size = np.abs(pieces.A) * columns.scale
+    largest = size[:, stepped].max(axis=1, initial=0.0)
+    for first, end in zip(columns.start[:-1], columns.start[1:], strict=True):
+        spread = pieces.E[:, first:end]
+        largest = np.maximum(largest, spread.max(axis=1, initial=-np.inf) - spread.min(axis=1, initial=np.inf))
+    largest = np.where(largest > 0, largest, size.max(axis=1, initial=0.0))
+    seen = largest > 0
+    effect = (size[seen] / largest[seen, None]).max(axis=0, initial=0.0)
+    effect = np.maximum(effect, np.abs(density.R).max(axis=(0, 1), initial=0.0) * columns.scale)  # one is a deviation
+    apart = ~stepped & (effect > 0) & ~((effect > 1 / COMMENSURATE) & (effect < COMMENSURATE))
+    factor = np.where(apart, 2.0 ** -np.round(np.log2(np.where(effect > 0, effect, 1.0))), 1.0)
+    return columns._replace(scale=columns.scale * factor)
 
 
 def _ties(limits: Limits, layout: Layout) -> tuple[FloatArray, FloatArray]:
@@ -240,7 +264,7 @@ def raw_piece(piece: ConvexSet, layout: Layout, guard: float, least: float = 0.0
         b = int(np.argmax(varying[i]))
         part = slice(layout.start[b], layout.start[b + 1])
         size = np.maximum(np.maximum(np.abs(h[i]), np.abs(E[i, part])), least)
-        allowed[part] &= E[i, part] <= h[i] - guard * size
+        allowed[part] &= E[i, part] <= h[i] - (guard - LAST_BITS) * size
     constant = ~by_number & ~varying.any(axis=1)
     if (h[constant] < guard * least).any():
         return None

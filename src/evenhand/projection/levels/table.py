@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.projection._numba import entry, kernel
-from evenhand.projection.levels.arrays import Columns, Density, Memory, Pieces
+from evenhand.projection.levels.arrays import Columns, Denied, Density, Memory, Pieces
 from evenhand.projection.levels.branch import PROVEN, search_piece
 from evenhand.projection.levels.change import level_columns, number_columns, right_sides
 from evenhand.projection.levels.closed import ceiling, distances, first_limit
@@ -24,11 +24,16 @@ def least_of(values: FloatArray) -> int:
 
 @entry
 def search_mixed(
-    c: Columns, p: Pieces, d: Density | None, X: FloatArray, L: IntArray, own: FloatArray, guard: float, max_nodes: int,
-    cutoff: FloatArray, points: FloatArray, levels: IntArray, cost: FloatArray, bound: FloatArray, outcome: IntArray,
-    nodes: IntArray, w: Memory,
+    c: Columns, p: Pieces, inner: Pieces, d: Density | None, X: FloatArray, L: IntArray, own: FloatArray, guard: float,
+    inset: float, max_nodes: int, cutoff: FloatArray, denied: Denied, points: FloatArray, levels: IntArray,
+    cost: FloatArray, bound: FloatArray, outcome: IntArray, nodes: IntArray, w: Memory,
 ) -> None:  # fmt: skip
-    """The cheapest change of every person into one of the pieces."""
+    """The cheapest change of every person into one of the pieces.
+
+    The search keeps `guard` from every row, and a bound is about that; what is told keeps `inset` more where it can,
+    and stays in the same piece of `inner`, whose sides are further in.
+    Nobody is told a point that was `denied`: arrays of points for every person.
+    """
     numbers = X.shape[1]
     variants = len(c.held)
     components = len(d.room) if d is not None else 0
@@ -61,16 +66,17 @@ def search_mixed(
                     if distance[e] == np.inf:
                         break
                     distance[e] = np.inf
-                    n = number_columns(c, p, k, v, x, d, e, to)
+                    n = number_columns(c, p, inner, k, v, x, d, e, to)
                     if n >= 0:
                         n = level_columns(c, p, k, v, level, d, mine, to, n)
                     if n < 0:
                         continue
-                    room = right_sides(c, p, k, x, level, d, e, guard, to, n)
+                    room = right_sides(c, p, k, x, level, d, e, guard, inset, to, n)
                     tally[0] = 0
                     best, here, how = search_piece(
                         c, x, level, to, n, rows + len(c.tied), d, room, w.stack, w.root, w.kept, best,
-                        max_nodes - spent, points[q], levels[q], w.x, w.level, tally,
+                        max_nodes - spent, Denied(denied.x[q], denied.level[q]), points[q], levels[q], w.x, w.level,
+                        tally,
                     )  # fmt: skip
                     spent += tally[0]
                     least = min(least, here)

@@ -11,6 +11,8 @@ from evenhand.types import FloatArray
 
 FEASIBLE = 1e-11  # of a basic variable; columns are in units of cost, rows have entries up to one
 PIVOT = 1e-10
+RATIO_TIE = 1e-12  # prices that end within this are equal: then the largest pivot is the most accurate one
+CHEAP = 1e4  # where a column costs less than this part of the unit, even smaller differences of prices count
 SOLVED, WORSE, EMPTY, STUCK = 0, 1, 2, 3
 
 
@@ -62,7 +64,7 @@ def relax(s: Stack, depth: int, objective: float, limit: float) -> tuple[int, fl
             for j in range(columns):
                 if not s.done[j]:
                     entry = abs(T[r, j])
-                    if s.ratio[j] < least - 1e-12 or (s.ratio[j] < least + 1e-12 and entry > size):
+                    if s.ratio[j] < least - s.tie[0] or (s.ratio[j] < least + s.tie[0] and entry > size):
                         q, least, size = j, s.ratio[j], entry
             if q < 0:
                 return EMPTY, objective
@@ -98,11 +100,14 @@ def relax(s: Stack, depth: int, objective: float, limit: float) -> tuple[int, fl
 def start_tableau(c: Change, n: int, m: int, categories: int, d: Density | None, room: float, s: Stack) -> int:
     """The tableau of the root, and how many rows it has."""
     T, basic, lower, upper = s.T[0], s.basic[0], s.lower[0], s.upper[0]
-    objective = 0.0
+    objective, cheapest = 0.0, 1.0
     for j in range(n):
+        if c.cost[j] > 0.0:
+            cheapest = min(cheapest, CHEAP * c.cost[j])
         s.price[0, j], s.value[0, j], s.column_of[0, j] = c.cost[j], c.lower[j], j
         lower[j], upper[j] = c.lower[j], c.upper[j]
         objective += c.cost[j] * c.lower[j]
+    s.tie[0] = RATIO_TIE * cheapest
     for i in range(len(basic)):
         lower[n + i], upper[n + i], s.cut_scale[0, i] = 0.0, np.inf, 0.0
     row = 0
@@ -175,7 +180,7 @@ def narrow(c: Change, n: int, s: Stack, depth: int, objective: float, limit: flo
             elif c.whole[v]:
                 useless = v != kept and objective + abs(price[j]) > limit
         if useless:
-            s.fixed[depth, v] = value[j]
+            s.fixed[depth, v] = lower[v] = upper[v] = value[j]
             columns -= 1
             if j < columns:
                 column_of[j], value[j], price[j] = column_of[columns], value[columns], price[columns]
@@ -189,21 +194,28 @@ def narrow(c: Change, n: int, s: Stack, depth: int, objective: float, limit: flo
 @part
 def copy_node(s: Stack, depth: int, n: int) -> None:
     """A second copy of the present node, on top of it."""
-    rows, columns, above = s.n_rows[depth], s.n_columns[depth], depth + 1
+    copy_to(s, depth, n, s, depth + 1)
+
+
+@part
+def copy_to(s: Stack, depth: int, n: int, r: Stack, place: int) -> None:
+    """A copy of a node, at a place of this or of another stack."""
+    rows, columns = s.n_rows[depth], s.n_columns[depth]
     for i in range(rows):
-        s.basic[above, i], s.row_of[above, i] = s.basic[depth, i], s.row_of[depth, i]
+        r.basic[place, i], r.row_of[place, i] = s.basic[depth, i], s.row_of[depth, i]
         for j in range(columns):
-            s.T[above, i, j] = s.T[depth, i, j]
+            r.T[place, i, j] = s.T[depth, i, j]
     for j in range(columns):
-        s.price[above, j], s.value[above, j] = s.price[depth, j], s.value[depth, j]
-        s.column_of[above, j] = s.column_of[depth, j]
+        r.price[place, j], r.value[place, j] = s.price[depth, j], s.value[depth, j]
+        r.column_of[place, j] = s.column_of[depth, j]
     for j in range(n):
-        s.fixed[above, j] = s.fixed[depth, j]
+        r.fixed[place, j] = s.fixed[depth, j]
     for j in range(len(s.used)):
-        s.lower[above, j], s.upper[above, j] = s.lower[depth, j], s.upper[depth, j]
+        r.lower[place, j], r.upper[place, j] = s.lower[depth, j], s.upper[depth, j]
     for i in range(s.cut_scale.shape[1]):
-        s.cut_scale[above, i] = s.cut_scale[depth, i]
-    s.n_rows[above], s.n_columns[above], s.objective[above] = rows, columns, s.objective[depth]
+        r.cut_scale[place, i] = s.cut_scale[depth, i]
+    r.tie[0] = s.tie[0]
+    r.n_rows[place], r.n_columns[place], r.objective[place] = rows, columns, s.objective[depth]
 
 
 @part

@@ -12,9 +12,18 @@ from evenhand.projection.memory import Room
 from evenhand.projection.norms.arrays import Curves, Rows
 from evenhand.projection.norms.homotopy import l1_ellipsoid
 from evenhand.projection.norms.pivot import l2_ellipsoid
-from evenhand.projection.norms.proof import bound_of, holding, judge, moving, weigh_rows, without_guard
+from evenhand.projection.norms.proof import (
+    bound_of,
+    cancels,
+    holding,
+    judge,
+    moving,
+    weigh_columns,
+    weigh_rows,
+    without_guard,
+)
 from evenhand.projection.norms.query import ROUNDING, TIE, Query, dual_norm, most_rows, norm, query_memory
-from evenhand.projection.norms.simplex import ABANDONED, FAILED, OPTIMAL, l1_halfspaces
+from evenhand.projection.norms.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL, l1_halfspaces
 from evenhand.projection.norms.sweep import PathWork, path_work
 from evenhand.types import FloatArray
 
@@ -275,7 +284,33 @@ def solve_curved(
         if weight > 0.0:
             held += c.start[e + 1] - c.start[e]
         ties = moving(q) > held or (weight > 0.0 and _rests(q, q.xi))
-    return judge(status, cost, bound, noise, violation, cancelled, proven), cost, proven, ties, weight, bound - proven
+    status = judge(status, cost, bound, noise, violation, cancelled, proven)
+    if status == INFEASIBLE and not _is_ray(t, c, p, e, w, weight):
+        return FAILED, np.inf, 0.0, False, 0.0, 0.0
+    return status, cost, proven, ties, weight, bound - proven
+
+
+@kernel
+def _is_ray(t: Rows, c: Curves, p: int, e: int, w: CurvedQuery, weight: float) -> bool:
+    """Whether the multipliers of rows and the ellipsoid cancel in every column."""
+    q = w.rows
+    q.xi[:] = 0.0
+    q.dual[:] = 0.0
+    if p >= 0:
+        weigh_columns(t, p, q)
+    if e >= 0 and weight > 0.0:
+        start, count = c.start[e], c.start[e + 1] - c.start[e]
+        length = 0.0
+        for i in range(count):
+            length += w.away[i] * w.away[i]
+        length = weight * np.sqrt(length)
+        for j in range(len(q.xi)):  # as much as its multipliers could add there: they may be nothing but noise
+            size = 0.0
+            for i in range(count):
+                size += c.R[start + i, j] * c.R[start + i, j]
+                q.dual[j] += weight * w.away[i] * c.R[start + i, j]
+            q.xi[j] += length * np.sqrt(size)
+    return cancels(q)
 
 
 @kernel

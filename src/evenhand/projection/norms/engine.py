@@ -21,6 +21,7 @@ from evenhand.projection.norms.query import FOUND, TIE, TIED, UNRESOLVED, query_
 from evenhand.projection.norms.repair import Answer, by_library, canonical, first, inside, instance
 from evenhand.projection.norms.search import nearest_piece_l1, nearest_piece_l2
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL, simplex_work
+from evenhand.projection.norms.written import write_points
 from evenhand.projection.problem import Problem
 from evenhand.projection.result import Projection, judged
 from evenhand.projection.solver import GUARD, Projector, register_solver
@@ -81,8 +82,6 @@ class NormProjector(Projector):
         sure = cost[reached] - bound[reached] <= ACCURATE * cost[reached]
         size = None if sure.all() else self.cost(X, np.zeros(self.dim))
         status = judged(cost, bound, found.failed, size)
-        if self.problem.limits.any:
-            points[reached] = self.problem.limits.snap(points[reached], X[reached])
         known = self.compiled.index
         if reached.all():
             return Projection(points, cost, bound, known[found.piece], status, owed=found.owed)
@@ -113,13 +112,22 @@ class NormProjector(Projector):
         for q in np.flatnonzero((outcome == TIED) | (outcome == UNRESOLVED)):
             failed[q], xi[q], cost[q], bound[q], piece[q] = self._repair(X[q], guard, cutoff[q])
             owed[q] = 0.0  # not known
-        points = self.compiled.changes(xi, out=xi)
-        if len(free) == self.dim:
-            points += X
-        else:
-            change, points = points, X.copy()
-            points[:, free] += change
-        return _Found(points, cost, bound, piece, owed, failed)
+        return _Found(self._points(X, xi, cost), cost, bound, piece, owed, failed)
+
+    def _points(self, X: FloatArray, xi: FloatArray, cost: FloatArray) -> FloatArray:
+        """The points that changes lead to; what they cost goes into `cost`."""
+        scale, free, limits = self.compiled.scale, self.compiled.free, self.problem.limits
+        if scale is not None and not limits.any:
+            points = np.empty(X.shape)
+            write_points(self.cost.order, X, xi, scale, 1.0 / scale, points, cost)
+            return points
+        points = X.copy()
+        points[:, free] += self.compiled.changes(xi, out=xi)
+        reached = np.isfinite(cost)
+        if limits.any:
+            points[reached] = limits.snap(points[reached], X[reached])
+        cost[reached] = self.cost.price(X[reached], points[reached])
+        return points
 
     def _nobody_moves(self, X: FloatArray) -> _Found:
         """Nothing may change, or there is no piece: a query is its own answer, or has none."""

@@ -15,7 +15,16 @@ import numpy.typing as npt
 from evenhand.projection._numba import entry, kernel
 from evenhand.projection.norms.arrays import Rows
 from evenhand.projection.norms.pivot import l2_halfspaces
-from evenhand.projection.norms.proof import bound_of, holding, judge, moving, weigh_rows, without_guard
+from evenhand.projection.norms.proof import (
+    bound_of,
+    cancels,
+    holding,
+    judge,
+    moving,
+    weigh_columns,
+    weigh_rows,
+    without_guard,
+)
 from evenhand.projection.norms.query import (
     FOUND,
     NOTHING,
@@ -31,7 +40,7 @@ from evenhand.projection.norms.query import (
     norm,
     worth,
 )
-from evenhand.projection.norms.simplex import FAILED, OPTIMAL, l1_halfspaces
+from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL, l1_halfspaces
 from evenhand.types import FloatArray
 
 
@@ -52,7 +61,12 @@ def solve_polyhedron(solve: Any, t: Rows, p: int, q: Query) -> tuple[int, float,
     bound, noise, cancelled = bound_of(t.order, q, value, noise, mass)
     proven = without_guard(t.order, q, value, owed)
     ties = t.order == 1 and moving(q) > holding(q.lam, stop - start)
-    return judge(status, cost, bound, noise, violation, cancelled, proven), cost, proven, ties, bound - proven
+    status = judge(status, cost, bound, noise, violation, cancelled, proven)
+    if status == INFEASIBLE:
+        weigh_columns(t, p, q)
+        if not cancels(q):
+            return FAILED, np.inf, 0.0, False, 0.0
+    return status, cost, proven, ties, bound - proven
 
 
 @kernel

@@ -16,7 +16,8 @@ from evenhand.types import FloatArray
 
 GAP = 1e-8  # relative gap above which an answer is handed to the library
 FAR = 1e6  # farther than this many times the data's own magnitude is out of reach
-RAY = 1e-10  # multipliers that cancel to this part of themselves prove that there is no point
+RAY = 1e-10  # multipliers that cancel to this part of themselves prove that there is no point,
+COLUMN_RAY = 1e-6  # and in each column to this part of what is in that column
 
 
 @kernel
@@ -92,6 +93,37 @@ def holding(lam: FloatArray, m: int) -> int:
         if lam[i] > TIE * largest:
             count += 1
     return count
+
+
+@kernel
+def weigh_columns(t: Rows, p: int, q: Query) -> None:
+    """What multipliers of rows add up to in each column, into ``q.dual``, and if nothing cancels, into ``q.xi``.
+
+    What rounding has left of a multiplier that is zero does not count.
+    """
+    q.xi[:] = 0.0
+    q.dual[:] = 0.0
+    start, m = t.start[p], t.start[p + 1] - t.start[p]
+    largest = 0.0
+    for i in range(m):
+        largest = max(largest, q.lam[i])
+    for i in range(m):
+        if q.lam[i] > RAY * largest:
+            for j in range(len(q.xi)):
+                q.dual[j] += q.lam[i] * t.A[start + i, j]
+                q.xi[j] += q.lam[i] * abs(t.A[start + i, j])
+
+
+@kernel
+def cancels(q: Query) -> bool:
+    """Whether the multipliers behind ``q.dual`` cancel in every column, compared with what is in ``q.xi``.
+
+    A column that is dear to change has small entries, and next to the others it seems to be nothing.
+    """
+    for j in range(len(q.xi)):  # noqa: SIM110 - kernels have no generators
+        if abs(q.dual[j]) > COLUMN_RAY * q.xi[j]:
+            return False
+    return True
 
 
 @kernel

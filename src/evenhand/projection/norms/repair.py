@@ -22,6 +22,8 @@ from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
 LAST_BITS = 1e-15  # of the largest number of a query
+LIBRARY_ZERO = 1e-7  # multipliers of a library that are a smaller part of the largest are none
+LIBRARY_RAY = 1e-3  # of what is in a column, multipliers of a library that cancel to that leave nothing
 RESOLVED = 1e-9  # relative to the numbers that meet there; an interior-point method goes no further
 
 
@@ -185,7 +187,8 @@ def _answer(problem: Instance, solution: Any, xi: FloatArray, n_norm: int, scale
     if str(solution.status) in ("Solved", "AlmostSolved"):
         cost = float(np.abs(xi).sum() if problem.order == 1 else np.linalg.norm(xi))
         return Answer(OPTIMAL if feasible(problem, xi) else FAILED, xi, cost, bound, mult, tuple(ball_mult))
-    empty = bound > FAR * problem.magnitude or _proven_empty(problem, scale)
+    ray = bound > FAR * problem.magnitude and _cancels(problem, mult, tuple(ball_mult))
+    empty = ray or _proven_empty(problem, scale)
     return Answer(INFEASIBLE if empty else FAILED, np.full_like(xi, np.nan), np.inf, bound, mult, tuple(ball_mult))
 
 
@@ -212,7 +215,28 @@ def _proven_empty(problem: Instance, scale: float) -> bool:
         rhs += [np.array([rho / scale]), -g / scale]
         cones.append(clarabel.SecondOrderConeT(len(g) + 1))
     solution = _clarabel(np.append(np.zeros(f), 1.0), np.vstack(rows), np.concatenate(rhs), cones, 1e-9)
-    return str(solution.status) in ("Solved", "AlmostSolved") and float(solution.obj_val_dual) > 1e-7
+    if str(solution.status) not in ("Solved", "AlmostSolved") or not float(solution.obj_val_dual) > 1e-7:
+        return False
+    z, at = np.array(solution.z), len(problem.h) + 1
+    ball_mult = []
+    for _, g, _ in problem.balls:
+        ball_mult.append(-z[at + 1 : at + 1 + len(g)])
+        at += len(g) + 1
+    return _cancels(problem, np.maximum(z[: len(problem.h)], 0.0), tuple(ball_mult))
+
+
+def _cancels(problem: Instance, mult: FloatArray, ball_mult: tuple[FloatArray, ...]) -> bool:
+    """Whether multipliers cancel in every column, compared with what is in that column.
+
+    What an interior-point method leaves of a multiplier that is zero is no part of the proof.
+    """
+    mult = np.where(mult > LIBRARY_ZERO * mult.max(initial=0.0), mult, 0.0)
+    if not _bound(problem, mult, ball_mult) > 0.0:
+        return False
+    whole = np.abs(problem.A).T @ mult
+    for (R, _, _), y in zip(problem.balls, ball_mult, strict=True):
+        whole = whole + np.linalg.norm(R, axis=0) * np.linalg.norm(y)
+    return bool((np.abs(dual_vector(problem, mult, ball_mult)) <= LIBRARY_RAY * whole).all())
 
 
 def _scale(problem: Instance) -> float:

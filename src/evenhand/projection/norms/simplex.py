@@ -139,19 +139,33 @@ def _ratios(w: SimplexWork, r: int, k: int, f: int) -> None:
 
 
 @kernel
+def _least(ratio: FloatArray, n: int) -> float:
+    """The smallest of `n` ratios, four at a time, so that comparisons do not wait for each other."""
+    a, b, c, d = np.inf, np.inf, np.inf, np.inf
+    even = n - n % 4
+    for j in range(0, even, 4):
+        a = min(a, ratio[j])
+        b = min(b, ratio[j + 1])
+        c = min(c, ratio[j + 2])
+        d = min(d, ratio[j + 3])
+    for j in range(even, n):
+        a = min(a, ratio[j])
+    return min(min(a, b), min(c, d))
+
+
+@kernel
 def _entering(w: SimplexWork, r: int, k: int, f: int) -> tuple[int, float]:
     """Ratio test: the column whose price reaches its limit first; -1 if none does."""
     _ratios(w, r, k, f)
-    step = np.inf
+    kink = w.basic[r] < f  # the kink: the price crosses from one end to the other
+    step = min(2.0 if kink else np.inf, _least(w.ratio, f + k))
     column = -1
     size = 0.0
-    if w.basic[r] < f:
-        step, column, size = 2.0, w.basic[r], 1.0  # the kink: the price crosses from one end to the other
+    if kink and step + RATIO_TIE > 2.0:
+        column, size = w.basic[r], 1.0
     for j in range(f + k):
-        ratio = w.ratio[j]
         # Among equal ratios the largest pivot is the most accurate one.
-        if ratio < step - RATIO_TIE or (ratio < step + RATIO_TIE and abs(w.tableau[r, j]) > size):
-            step = min(step, ratio)
+        if w.ratio[j] <= step + RATIO_TIE and w.ratio[j] < np.inf and abs(w.tableau[r, j]) > size:
             column = j
             size = abs(w.tableau[r, j])
     return column, max(step, 0.0)

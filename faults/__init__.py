@@ -1,0 +1,1 @@
+"""Faults on purpose: killed processes, full disks, damaged files, lost clusters; see ``python -m faults``."""
