@@ -48,6 +48,24 @@ def test_projections_of_numbers_are_confirmed(case: Any, seed: int, limited: boo
     assert checked.confirmed.all()
 
 
+def test_a_column_that_hardly_moves_is_no_matter_of_tolerances() -> None:
+    """One whose numbers are 1e-5 of the cost, and decide: an opinion in units of the cost was 2e-6 too low."""
+    matrix = np.array(
+        [
+            [328.83829719021315, 0.36223983508436586, 0.11779837871968887, -0.1937138886018306, -0.23925255696164544],
+            [-64.03492093325659, 0.09400701047128651, -0.000788911780033548, 0.011161600636190486, -0.0295300172945545],
+        ]
+    )
+    curve = Ellipsoid(matrix, np.array([4.007411042120297, -0.008817189012034175]), 1.02779669414857)
+    rows = np.array([[0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0], [1024.0, 0.0, 0.0, 0.0, 0.0]])
+    region = Region((ConvexSet(5, G=rows, h=np.array([-1.75, -1.75, 6.25]), ellipsoids=(curve,)),))
+    problem, person = Problem.of_numbers(region, L1()), np.array([[0.005859375, 7.0, 0.0, 2.0, 32.0]])
+    found = solver(problem).project(person)
+    assert found.verify(problem, person, tol=1e-8).ok.all()
+    claim = replace(found, bound=found.bound * (1 + 1e-5))
+    assert not claim.verify(problem, person).confirmed.any()
+
+
 # --- Steps, levels and rules ------------------------------------------------------------------------------------------
 
 
