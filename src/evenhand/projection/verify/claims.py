@@ -115,7 +115,7 @@ def _size(problem: Problem, x: FloatArray) -> float:
 def _below(problem: Problem, x: FloatArray, point: FloatArray, bound: float, tol: float, size: float) -> bool:
     """Whether a point that may be reached is cheaper than a claimed bound.
 
-    What it may miss by is measured in each column's own numbers: next to a large column a small one seems to be nothing.
+    What it may miss by is measured in each column's own numbers: next to a large one a small one seems to be nothing.
     """
     room = 1e-9 * (1.0 + float(np.abs([point, x]).max()))
     if not bool(problem.limits.admits(point[None], x[None], room)[0]):
