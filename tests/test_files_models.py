@@ -37,6 +37,7 @@ from evenhand.auditing import audit
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.model_files import load_model
 from evenhand.models import GLVQ, GMLVQ
+from opened_here import opened_here  # noqa: F401
 from saved_models import WORDS, X
 from threads import one_thread  # noqa: F401
 
@@ -185,8 +186,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_iris
 from evenhand.auditing.errors import AuditError
-from evenhand.auditing.model_files import load_model
+from evenhand.auditing.model_files import load, load_model
 warnings.simplefilter("ignore")
+load.check_survives = lambda *_: None  # this process is the one that is tried
 X = load_iris().data
 opened = 0
 for path in sorted(Path(sys.argv[1]).iterdir()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from audit_folders import NUMBERS, InFolder, Place, linear, table
-from evenhand.auditing import audit
+from evenhand.auditing import audit, sources
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.sources import as_source, check_columns, open_table
 from evenhand.auditing.survey import survey
@@ -181,6 +182,24 @@ def test_whole_numbers_that_no_model_takes_are_named(tmp_path: Path) -> None:
         list(open_table(path).batches(["x"], 10))
     with pytest.raises(AuditError, match="'x' of table holds a whole number beyond 1e308 in row 0"):
         list(as_source(pd.DataFrame({"x": [10**5000, None]}, dtype=object)).batches(["x"], 10))
+
+
+@pytest.mark.parametrize("when", ["_check_head", "read_csv"])
+def test_what_is_parsed_is_what_is_hashed(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("x,y\n1,2\n", encoding="utf-8")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    place: Any = sources if when == "_check_head" else pd
+    before = getattr(place, when)
+
+    def late(*given: Any, **options: Any) -> Any:
+        path.write_text("x,y\n3,4\n5,6\n", encoding="utf-8")  # somebody else writes it again
+        return before(*given, **options)
+
+    monkeypatch.setattr(place, when, late)
+    source = open_table(path)
+    assert next(source.batches(["x", "y"], 10)).to_numpy().tolist() == [[1, 2]]
+    assert source.sha256() == digest
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

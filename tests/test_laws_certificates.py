@@ -137,3 +137,31 @@ def test_nobody_has_another_label_within_the_label_radius(kind: str, steps: str,
     )
     inside = (COSTS["l2"](moved, people) < proven.label_radius) & nearest.valid
     assert (explainer.view.predict(moved) == now)[inside].all()
+
+
+SPREADS = {"even": [1.0, 1.0, 1.0, 1.0], "apart": [1e-2, 1e3, 1e2, 1e2], "far apart": [1e-4, 1e4, 1e-4, 1.0]}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("kind", "spread", "offset"), in_turn(31, ["logistic", "tree", "glvq"], SPREADS, OFFSETS))
+def test_densities_that_are_needles_keep_to_the_bound(kind: str, spread: str, offset: float, seed: int) -> None:
+    """Columns of very different spread, far from zero: what no kernel resolves is told as exactly as all the rest."""
+    rng = np.random.default_rng(seed)
+    unit, y = np.array(SPREADS[spread]), np.arange(46) % 2
+    X = unit * (rng.normal(size=(46, 4)) @ rng.normal(size=(4, 4)) + y[:, None] + offset)
+    model = quietly(make_pipeline(StandardScaler(), MODELS[kind]()), X, y)
+    explainer = Plausible(HighDensity(components=[1]), "l2").fit(model, X, y)
+    people, cost = X[:3], explainer.cost
+    target = 1 - explainer.view.predict(people)
+    told, proven = explainer.explain(people, target), certify(explainer, people, target)
+    digits = 1e-12 * cost(np.abs(people), np.zeros(4))
+    for part in (1e-6, 1e-4, 1e-2):
+        eps = part * np.where(told.valid, told.cost, 1.0)
+        step = rng.normal(size=people.shape) * unit
+        moved = people + step * (eps / cost(step, np.zeros(4)))[:, None]
+        size = cost(moved, people)
+        again = explainer.explain(moved, target)
+        bound = proven.bound(size, on_flip="keep")
+        away = cost(np.asarray(again.counterfactual), np.asarray(told.counterfactual))
+        known = np.isin(again.status, ["optimal", "already"]) & np.isin(told.status, ["optimal", "already"])
+        assert (away <= bound * (1.0 + 1e-9) + digits)[known].all(), (away - bound)[known].max()

@@ -51,6 +51,7 @@ from skops import io as skops_io
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.model_files import OnnxModel, load_model
 from evenhand.models import GLVQ, GMLVQ, blackbox, view
+from opened_here import opened_here  # noqa: F401
 from saved_models import PEOPLE, WHOLE, WORDS, X, saved, y
 from threads import one_thread  # noqa: F401
 

@@ -23,6 +23,7 @@ from skops import io as skops_io
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.model_files import load_model
+from opened_here import opened_here  # noqa: F401
 from saved_models import PEOPLE, WHOLE, X, edited, forged, node, packed, plain, saved, several, unpacked, y
 from threads import one_thread  # noqa: F401
 

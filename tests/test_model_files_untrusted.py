@@ -16,6 +16,7 @@ from skops import io as skops_io
 
 from evenhand.auditing.errors import AuditError
 from evenhand.auditing.model_files import TRUSTED, load_model
+from opened_here import opened_here  # noqa: F401
 from saved_models import X, forged, node, packed, plain, saved, several, unpacked, y
 
 # --- skops: what could run code is refused by name.

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from evenhand import L1, L2, Status
 from evenhand.costs import as_cost
 from evenhand.projection import Problem, Projection, project, solver
-from evenhand.projection.norms.repair import by_library, instance
+from evenhand.projection.norms.instance import instance
+from evenhand.projection.norms.library import by_library
 from evenhand.projection.norms.simplex import INFEASIBLE, OPTIMAL
 from evenhand.sets import ConvexSet, Ellipsoid, Region
 from evenhand.table.limits import Limits

@@ -32,11 +32,12 @@ def _linear(model: Any) -> View:
 def _largest(coef: FloatArray, intercept: FloatArray, k: int) -> Region:
     """Where the k-th score is the largest; argmax takes the first of equal ones."""
     others = np.delete(np.arange(len(coef)), k)
-    piece = polyhedron(coef[others] - coef[k], intercept[k] - intercept[others], wins_ties=k < others)
+    mass = np.abs(intercept[k]) + np.abs(intercept[others])
+    piece = polyhedron(coef[others] - coef[k], intercept[k] - intercept[others], k < others, mass)
     return Region(() if piece is None else (piece,), coef.shape[1])
 
 
-def polyhedron(G: FloatArray, h: FloatArray, wins_ties: npt.NDArray[np.bool_]) -> ConvexSet | None:
+def polyhedron(G: FloatArray, h: FloatArray, wins_ties: npt.NDArray[np.bool_], mass: FloatArray) -> ConvexSet | None:
     """The points where one score beats its rivals, ``G x <= h``; None if that is nowhere.
 
     Parameters
@@ -46,6 +47,8 @@ def polyhedron(G: FloatArray, h: FloatArray, wins_ties: npt.NDArray[np.bool_]) -
     wins_ties : array of bool of shape (n_rivals,)
         Which rivals lose at equal scores.  This matters for a row of zeros only: such a
         rival has the same score everywhere, so that its ties are not a thin boundary.
+    mass : array of shape (n_rivals,)
+        How large the constants are of which `h` are the differences.
 
     Returns
     -------
@@ -55,7 +58,7 @@ def polyhedron(G: FloatArray, h: FloatArray, wins_ties: npt.NDArray[np.bool_]) -
     constant = ~G.any(axis=1)
     if (constant & ((h < 0) | ((h == 0) & ~wins_ties))).any():
         return None
-    return ConvexSet(G.shape[1], G=G[~constant], h=h[~constant])
+    return ConvexSet(G.shape[1], G=G[~constant], h=h[~constant], mass=mass[~constant])
 
 
 def dense(values: Any) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.spatial import cKDTree
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
@@ -76,7 +77,9 @@ def _nearest_neighbor(model: Any) -> View:
         )
     points = dense(model._fit_X)
     owner = np.asarray(model._y).ravel()
-    kept = _distinct(points, owner, model._fit_method, model._fit_X.dtype)
+    first = model._fit_method == "brute" and model._fit_X.dtype == np.float64 and not sparse.issparse(model._fit_X)
+    search = f"{model._fit_method!r} over {'sparse ' if sparse.issparse(model._fit_X) else ''}{model._fit_X.dtype}"
+    kept = _distinct(points, owner, search, first_wins=first)
     return nearest_view(model, points[kept], owner[kept], squares=model._fit_method == "brute")
 
 
@@ -125,7 +128,7 @@ def nearest_view(
     if squares:
         turned = points[alive] if omega is None else points[alive] @ omega.T
         coarse = partial(_coarse, turned, owner[alive], omega)
-    return direct_view(model, partial(_cells, points, owner, omega, extra), coarse)
+    return direct_view(model, partial(_cells, points, owner, omega, extra, squares), coarse)
 
 
 def _coarse(points: FloatArray, owner: npt.NDArray[np.intp], omega: FloatArray | None, Z: FloatArray) -> BoolArray:
@@ -146,11 +149,16 @@ def _nearest(a: FloatArray, b: FloatArray) -> float:
 
 
 def _cells(
-    points: FloatArray, owner: npt.NDArray[np.intp], omega: FloatArray | None, bias: FloatArray, k: int
+    points: FloatArray,
+    owner: npt.NDArray[np.intp],
+    omega: FloatArray | None,
+    bias: FloatArray,
+    squares: bool,
+    k: int,
 ) -> Region:
     """Where a prototype of the k-th label has the largest score, one piece for each of them."""
     alive = np.flatnonzero(bias > -np.inf)
-    cells = (_cell(points, owner, omega, bias, alive, int(i)) for i in alive[owner[alive] == k])
+    cells = (_cell(points, owner, omega, bias, squares, alive, int(i)) for i in alive[owner[alive] == k])
     return Region(tuple(piece for piece in cells if piece is not None), points.shape[1])
 
 
@@ -159,6 +167,7 @@ def _cell(
     owner: npt.NDArray[np.intp],
     omega: FloatArray | None,
     bias: FloatArray,
+    squares: bool,
     alive: npt.NDArray[np.intp],
     i: int,
 ) -> ConvexSet | None:
@@ -174,7 +183,12 @@ def _cell(
     G = apart if omega is None else apart @ omega
     middle = points[rivals] / 2 + points[i] / 2
     h = np.einsum("ij,ij->i", G, middle) + (bias[i] - bias[rivals]) / 2 / size
-    return polyhedron(G, h, wins_ties=i < rivals)
+    mass = (np.abs(bias[i]) + np.abs(bias[rivals])) / 2 / size
+    if squares:
+        turned = points if omega is None else points @ omega.T
+        square = np.einsum("ij,ij->i", turned, turned)
+        mass += 2.0 * (square[i] + square[rivals]) / size  # and those of a person, who is not far from here
+    return polyhedron(G, h, i < rivals, mass)
 
 
 def check_size(cells: int, rows: int, dim: int, name: str) -> None:
@@ -201,20 +215,20 @@ def check_size(cells: int, rows: int, dim: int, name: str) -> None:
 
 
 def _distinct(
-    points: FloatArray, owner: npt.NDArray[np.intp], search: str, kind: np.dtype[Any]
+    points: FloatArray, owner: npt.NDArray[np.intp], search: str, *, first_wins: bool
 ) -> npt.NDArray[np.intp]:
-    """Training points without repetitions, in their order."""
+    """Training points without repetitions, in their order; `search` is how the model looks for the nearest."""
     # Adding zero makes -0.0 the same as 0.0.
     _, first, group = np.unique(points + 0.0, axis=0, return_index=True, return_inverse=True)
     earlier = first[group.ravel()]
     disputed = np.flatnonzero(owner != owner[earlier])
-    if len(disputed) and (search != "brute" or kind != np.float64):
-        # Brute force over doubles takes the first of equal distances, over other numbers any of them; a tree takes the
-        # one that it meets first, and that depends on the side from which the query comes.
+    if len(disputed) and not first_wins:
+        # Brute force over a table of doubles takes the first of equal distances, over other numbers and sparse tables
+        # any of them; a tree takes the one that it meets first, and that depends on where the query comes from.
         raise ValueError(
             f"{len(disputed)} training points of KNeighborsClassifier repeat an earlier point with another label "
-            f"(rows {earlier[disputed[0]]} and {disputed[0]}, for example), and with the search by {search!r} over "
-            f"{kind} it depends on the query which of them decides. Remove the repetitions, or refit with "
-            "algorithm='brute' to numbers of the type float64, which always takes the first."
+            f"(rows {earlier[disputed[0]]} and {disputed[0]}, for example), and with the search by {search} it "
+            "depends on the query which of them decides. Remove the repetitions, or refit with "
+            "algorithm='brute' to a dense table of float64, which always takes the first."
         )
     return np.sort(first)

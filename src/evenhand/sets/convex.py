@@ -118,6 +118,9 @@ class ConvexSet:
         Halfspaces.
     ellipsoids : sequence of Ellipsoid or Paraboloid
         Further constraints.
+    mass : array of shape (n_rows,), optional
+        How large the constants are of which each entry of `h` is the difference: what rounding takes from them nobody
+        can tell.  Solvers count it in what they prove; it moves no boundary.  Zeros by default.
 
     Examples
     --------
@@ -132,6 +135,7 @@ class ConvexSet:
     G: FloatArray | None = None
     h: FloatArray | None = None
     ellipsoids: tuple[Ellipsoid | Paraboloid, ...] = ()
+    mass: FloatArray | None = None
 
     def __post_init__(self) -> None:
         dim = int(self.dim)
@@ -148,6 +152,7 @@ class ConvexSet:
             "upper": frozen(upper, 1, "upper", finite=False),
             "G": frozen(G, 2, "G"),
             "h": frozen(h, 1, "h", finite=False),
+            "mass": frozen(np.zeros(len(h)) if self.mass is None else self.mass, 1, "mass"),
         }
         for name, array in fields.items():
             object.__setattr__(self, name, array)
@@ -159,6 +164,8 @@ class ConvexSet:
             raise ValueError(f"A ConvexSet of dimension {dim} got parts of dimension {widths}.")
         if len(fields["G"]) != len(fields["h"]):
             raise ValueError(f"G has {len(fields['G'])} rows and h has {len(fields['h'])} entries.")
+        if len(fields["mass"]) != len(fields["h"]):
+            raise ValueError(f"h has {len(fields['h'])} entries and mass has {len(fields['mass'])}.")
 
     @property
     def box(self) -> tuple[FloatArray, FloatArray]:
@@ -173,6 +180,12 @@ class ConvexSet:
         assert self.G is not None
         assert self.h is not None
         return self.G, self.h
+
+    @property
+    def masses(self) -> FloatArray:
+        """One per halfspace: the size of the constants of which `h` is the difference."""
+        assert self.mass is not None
+        return self.mass
 
     def contains(self, X: npt.ArrayLike, tol: float = DEFAULT_TOLERANCE) -> npt.NDArray[np.bool_]:
         """Which rows of `X` lie inside, or break no constraint by a distance of more than `tol`."""
@@ -207,13 +220,15 @@ class ConvexSet:
             lower[j], upper[j] = max(lower[j], sides[0]), min(upper[j], sides[1])
         below, above = ~single & np.isfinite(low), ~single & np.isfinite(high)
         nowhere = matrix[~single & ((low == np.inf) | (high == -np.inf))] * 0.0  # 0 x <= -1: still empty
+        G = np.vstack([G @ matrix, matrix[above], -matrix[below], nowhere])
         return ConvexSet(
             dim,
             lower,
             upper,
-            np.vstack([G @ matrix, matrix[above], -matrix[below], nowhere]),
-            np.concatenate([h - G @ offset, high[above], -low[below], np.full(len(nowhere), -1.0)]),
+            G,
+            np.concatenate([h - self.halfspaces[0] @ offset, high[above], -low[below], np.full(len(nowhere), -1.0)]),
             tuple(e.pullback(affine) for e in self.ellipsoids),
+            np.pad(self.masses, (0, len(G) - len(h))),
         )
 
     def shrink(self, margin: float, cost: Norm | Measure | str = "l2") -> ConvexSet:
@@ -229,7 +244,8 @@ class ConvexSet:
         G, h = self.halfspaces
         step = margin * norm.dual(np.eye(self.dim))
         ellipsoids = tuple(_shrunk(e, margin, norm) for e in self.ellipsoids)
-        return ConvexSet(self.dim, lower + step, upper - step, G, h - margin * norm.dual(G), ellipsoids)
+        h = h - margin * norm.dual(G)
+        return ConvexSet(self.dim, lower + step, upper - step, G, h, ellipsoids, self.mass)
 
     def __and__(self, other: ConvexSet) -> ConvexSet:
         if not isinstance(other, ConvexSet):
@@ -245,6 +261,7 @@ class ConvexSet:
             np.vstack([G_a, G_b]),
             np.concatenate([h_a, h_b]),
             self.ellipsoids + other.ellipsoids,
+            np.concatenate([self.masses, other.masses]),
         )
 
 

@@ -16,7 +16,8 @@ from evenhand.types import FloatArray
 
 ROUNDING = 1e-11  # of a cost, below which a gap does not tell how exact a point is
 TIE = 1e-9  # a relative difference of costs that counts as none
-ROOM = 1e-9  # projections of a person that differ by a smaller part of its size are the same
+ROOM = 1e-9  # a part of a length that is rounding
+SAME = 16 * GUARD  # projections of a person that differ by a smaller part of its size are the same
 
 
 def own_region(explainer: ExactExplainer) -> bool:
@@ -107,7 +108,7 @@ def stability_radii(
     if not distances.shape[1]:
         return np.full(len(X), np.inf)
     if explainer.cost.order == 2:
-        room = ROOM * (cost + explainer.cost(np.nan_to_num(X), np.zeros(X.shape[1])))
+        room = ROOM * cost + SAME * explainer.cost(np.nan_to_num(X), np.zeros(X.shape[1]))
         rival = jumps > room[:, None]
     else:
         rival = np.arange(distances.shape[1]) != distances.argmin(axis=1)[:, None]

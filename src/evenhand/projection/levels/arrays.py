@@ -40,6 +40,7 @@ class Pieces(NamedTuple):
     A: FloatArray
     E: FloatArray  # (rows, levels)
     b: FloatArray
+    mass: FloatArray  # of the constants whose difference b is
     low: FloatArray  # (numbers, pieces): `lower` column by column, so that all pieces are looked at together
     high: FloatArray
     nearest: FloatArray  # (levels, pieces) from a level to the nearest that each piece allows
@@ -65,6 +66,7 @@ def make_pieces(
     A: FloatArray,
     E: FloatArray,
     b: FloatArray,
+    mass: FloatArray,
 ) -> Pieces:
     """Pieces with what is looked up for everybody, column by column."""
     start = columns.start
@@ -74,7 +76,7 @@ def make_pieces(
         cost = columns.move[part, : start[q + 1] - start[q]]
         nearest[part] = np.where(allowed[:, None, part], cost[None], np.inf).min(axis=2, initial=np.inf).T
     asks = np.logical_or.reduce(np.isfinite(lower) | np.isfinite(upper), axis=0)
-    return Pieces(lower, upper, allowed, rows, A, E, b, lower.T, upper.T, nearest, asks)
+    return Pieces(lower, upper, allowed, rows, A, E, b, mass, lower.T, upper.T, nearest, asks)
 
 
 class Change(NamedTuple):

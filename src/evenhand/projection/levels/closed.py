@@ -40,7 +40,7 @@ def first_limit(cutoff: float) -> float:
 def missing_in_row(c: Columns, p: Pieces, i: int, x: FloatArray, level: IntArray) -> tuple[float, float]:
     """What a person misses in a row, and the sizes of all that is added up there."""
     missing = p.b[i]
-    size = abs(missing)
+    size = abs(missing) + p.mass[i]
     for j in range(len(x)):
         value = p.A[i, j] * x[j]
         missing -= value

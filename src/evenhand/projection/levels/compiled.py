@@ -28,6 +28,7 @@ class Piece(NamedTuple):
     A: FloatArray
     E: FloatArray
     b: FloatArray
+    mass: FloatArray  # of the constants whose difference b is
 
 
 class Parts(NamedTuple):
@@ -137,7 +138,7 @@ def parts_of(pieces: tuple[ConvexSet, ...]) -> Parts:
     curved: dict[bytes, int] = {}
     parts = Parts([], [], [])
     for piece in pieces:
-        key = b"|".join(array.tobytes() for array in (*piece.box, *piece.halfspaces))
+        key = b"|".join(array.tobytes() for array in (*piece.box, *piece.halfspaces, piece.masses))
         if key not in flat:
             flat[key] = len(flat)
             parts.flat.append(piece)
@@ -193,6 +194,7 @@ def pieces_of(
         np.vstack([np.zeros((0, n)), *(piece.A for piece in kept)]),
         np.vstack([np.zeros((0, total)), *(piece.E for piece in kept)]),
         np.concatenate([np.zeros(0), *(piece.b for piece in kept)]),
+        np.concatenate([np.zeros(0), *(piece.mass for piece in kept)]),
     )
     meet = np.zeros((len(parts.flat), len(parts.curved)), dtype=bool)
     for i, e in parts.meet:
@@ -246,7 +248,7 @@ def raw_piece(piece: ConvexSet, layout: Layout, guard: float, least: float = 0.0
     real = np.isfinite(h)
     if (h == -np.inf).any() or (low == np.inf).any() or (high == -np.inf).any() or (low[:n] > high[:n]).any():
         return None
-    A, E, h = G[real, :n], G[real, n:].copy(), h[real].copy()
+    A, E, h, mass = G[real, :n], G[real, n:].copy(), h[real].copy(), piece.masses[real]
     allowed = layout.known.copy()
     varying = np.zeros((len(h), len(layout.categories)), dtype=bool)
     for b in range(len(layout.categories)):
@@ -263,13 +265,13 @@ def raw_piece(piece: ConvexSet, layout: Layout, guard: float, least: float = 0.0
     for i in np.flatnonzero(single):
         b = int(np.argmax(varying[i]))
         part = slice(layout.start[b], layout.start[b + 1])
-        size = np.maximum(np.maximum(np.abs(h[i]), np.abs(E[i, part])), least)
+        size = np.maximum(np.maximum(np.abs(h[i]), np.abs(E[i, part])) + mass[i], least)
         allowed[part] &= E[i, part] <= h[i] - (guard - LAST_BITS) * size
     constant = ~by_number & ~varying.any(axis=1)
     if (h[constant] < guard * least).any():
         return None
     joint = ~single & ~constant
-    return Piece(low[:n], high[:n], allowed, -A[joint], -E[joint], -h[joint])
+    return Piece(low[:n], high[:n], allowed, -A[joint], -E[joint], -h[joint], mass[joint])
 
 
 def _levels_in_box(low: FloatArray, high: FloatArray) -> BoolArray:

@@ -18,6 +18,7 @@ class Rows(NamedTuple):
     on_x: FloatArray  # the same rows on the raw query: h = b - on_x @ x0
     b: FloatArray
     absolute: FloatArray  # 1 for rows on the answer, 0 for rows on the change: these only take their size from on_x
+    lost: FloatArray  # what rounding may have taken from b, whoever asks
     guarded: FloatArray  # 1 for rows that keep a distance from rounding, 0 for limits that are met exactly
     size: FloatArray  # dual norm of each row of A
     start: npt.NDArray[np.int64]

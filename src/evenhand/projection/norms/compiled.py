@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from evenhand.costs import Norm, by_row
 from evenhand.projection.norms.arrays import Boxes, Curves, Rows
+from evenhand.projection.norms.query import LAST_BITS
 from evenhand.sets import ConvexSet, Ellipsoid, Region
 from evenhand.types import FloatArray
 
@@ -158,7 +159,7 @@ def _flat(piece: ConvexSet) -> list[Ellipsoid]:
 
 
 def _polyhedron_key(piece: ConvexSet) -> bytes:
-    rows = b"|".join(array.tobytes() for array in (*piece.box, *piece.halfspaces))
+    rows = b"|".join(array.tobytes() for array in (*piece.box, *piece.halfspaces, piece.masses))
     return b"|".join([rows, *map(_ellipsoid_key, _flat(piece))])
 
 
@@ -173,6 +174,7 @@ class _Rows(NamedTuple):
     on_x: FloatArray
     b: FloatArray
     absolute: FloatArray
+    lost: FloatArray
     guarded: FloatArray
 
 
@@ -209,7 +211,8 @@ def _rows(
     guarded = np.concatenate([guarded, np.zeros(len(one_way))])
     length = np.linalg.norm(A, axis=1)
     length[length == 0] = 1.0
-    return _Rows(A / length[:, None], on_x / length[:, None], b / length, absolute, guarded)
+    lost = LAST_BITS * np.pad(piece.masses[real], (0, len(b) - real.sum()))
+    return _Rows(A / length[:, None], on_x / length[:, None], b / length, absolute, lost / length, guarded)
 
 
 class _Axes(NamedTuple):
@@ -251,6 +254,7 @@ def _stacked(order: int, rows: list[_Rows], frame: FloatArray, dim: int, *, curv
         on_x=_stack([r.on_x for r in rows], dim),
         b=np.concatenate([np.zeros(0), *[r.b for r in rows]]),
         absolute=np.concatenate([np.zeros(0), *[r.absolute for r in rows]]),
+        lost=np.concatenate([np.zeros(0), *[r.lost for r in rows]]),
         guarded=np.concatenate([np.zeros(0), *[r.guarded for r in rows]]),
         size=np.abs(A).max(axis=1, initial=0.0) if order == 1 else np.linalg.norm(A, axis=1),
         start=np.cumsum([0] + [len(r.b) for r in rows]).astype(np.int64),

@@ -22,12 +22,13 @@ from evenhand.projection.norms.proof import (
     weigh_rows,
     without_guard,
 )
-from evenhand.projection.norms.query import ROUNDING, TIE, Query, dual_norm, most_rows, norm, query_memory
+from evenhand.projection.norms.query import LAST_BITS, ROUNDING, TIE, Query, dual_norm, most_rows, norm, query_memory
 from evenhand.projection.norms.simplex import ABANDONED, FAILED, INFEASIBLE, OPTIMAL, l1_halfspaces
 from evenhand.projection.norms.sweep import PathWork, path_work
 from evenhand.types import FloatArray
 
 SLOP = 1e-13  # a point on an ellipsoid is inside of it, whatever the last digits say
+WRITTEN = LAST_BITS / SLOP  # the part of that which is rounding of what meets there
 ALL_ROWS = 48  # polyhedra with more rows enter the path with the rows that matter
 
 
@@ -139,7 +140,7 @@ def _weigh_curve(c: Curves, e: int, w: CurvedQuery, xi: FloatArray, weight: floa
         for j in range(len(xi)):
             w.rows.dual[j] += y * c.R[start + i, j]
     mass = weight * length
-    return value, mass * w.slop[e], violation, mass, mass * (c.radius[e] - w.rho[e])
+    return value, mass * w.slop[e], violation, mass, mass * (c.radius[e] - w.rho[e] + WRITTEN * w.slop[e])
 
 
 @kernel
@@ -284,7 +285,7 @@ def solve_curved(
         if weight > 0.0:
             held += c.start[e + 1] - c.start[e]
         ties = moving(q) > held or (weight > 0.0 and _rests(q, q.xi))
-    status = judge(status, cost, bound, noise, violation, cancelled, proven)
+    status = judge(t.order, status, cost, bound, noise, violation, cancelled, proven)
     if status == INFEASIBLE and not _is_ray(t, c, p, e, w, weight):
         return FAILED, np.inf, 0.0, False, 0.0, 0.0
     return status, cost, proven, ties, weight, bound - proven

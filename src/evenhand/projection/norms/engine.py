@@ -15,10 +15,12 @@ from evenhand.projection.memory import Room
 from evenhand.projection.norms.arrays import Boxes
 from evenhand.projection.norms.compiled import compile_region
 from evenhand.projection.norms.curved import curved_memory
+from evenhand.projection.norms.instance import Answer, inside, instance
+from evenhand.projection.norms.library import by_library
 from evenhand.projection.norms.pivot import pivot_work
 from evenhand.projection.norms.polyhedra import nearest_polyhedron_l1, nearest_polyhedron_l2
 from evenhand.projection.norms.query import FOUND, TIE, TIED, UNRESOLVED, query_memory
-from evenhand.projection.norms.repair import Answer, by_library, canonical, first, inside, instance
+from evenhand.projection.norms.repair import canonical, first
 from evenhand.projection.norms.search import nearest_piece_l1, nearest_piece_l2
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL, simplex_work
 from evenhand.projection.norms.written import write_points
@@ -194,7 +196,7 @@ class NormProjector(Projector):
             balls = tuple(weight[0] * (R @ xi[0] - g) for R, g, _ in part.balls)
             return Answer(OPTIMAL, xi[0], float(cost[0]), float(bound[0]), mult[0], balls, outcome[0] == FOUND)
         if outcome[0] == UNRESOLVED:
-            return by_library(part, instance(self.compiled, piece, x, 0.0))
+            return by_library(part, instance(self.compiled, piece, x, 0.0, loose=True))
         return Answer(INFEASIBLE, xi[0], np.inf, np.inf, mult[0])
 
     def _repair(self, x: FloatArray, guard: float, cutoff: float) -> tuple[bool, FloatArray, float, float, int]:

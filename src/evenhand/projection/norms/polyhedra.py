@@ -61,7 +61,7 @@ def solve_polyhedron(solve: Any, t: Rows, p: int, q: Query) -> tuple[int, float,
     bound, noise, cancelled = bound_of(t.order, q, value, noise, mass)
     proven = without_guard(t.order, q, value, owed)
     ties = t.order == 1 and moving(q) > holding(q.lam, stop - start)
-    status = judge(status, cost, bound, noise, violation, cancelled, proven)
+    status = judge(t.order, status, cost, bound, noise, violation, cancelled, proven)
     if status == INFEASIBLE:
         weigh_columns(t, p, q)
         if not cancels(q):

@@ -14,7 +14,8 @@ from evenhand.projection.norms.query import TIE, Query, dual_norm
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
-GAP = 1e-8  # relative gap above which an answer is handed to the library
+GAP = 1e-8  # relative gap above which an answer is handed to the library,
+SHARP = 1e-12  # and in l2, where a gap says how far off a point may be: by the root of that, times its cost
 FAR = 1e6  # farther than this many times the data's own magnitude is out of reach
 RAY = 1e-10  # multipliers that cancel to this part of themselves prove that there is no point,
 COLUMN_RAY = 1e-6  # and in each column to this part of what is in that column
@@ -128,14 +129,14 @@ def cancels(q: Query) -> bool:
 
 @kernel
 def judge(
-    status: int, cost: float, bound: float, noise: float, violation: float, cancelled: float, proven: float
+    order: int, status: int, cost: float, bound: float, noise: float, violation: float, cancelled: float, proven: float
 ) -> int:
     """Keep a status only where the numbers prove it; anything else has FAILED.
 
     That there is no point has to be `proven` without the guard as well: a piece may be thinner than that.
     """
     if status == OPTIMAL:
-        exact = cost - bound <= GAP * cost + noise
+        exact = cost - bound <= (GAP if order == 1 else SHARP) * cost + noise
         return OPTIMAL if exact and violation <= 10.0 else FAILED
     if status == INFEASIBLE:
         return INFEASIBLE if bound > 0.0 and proven > 0.0 and cancelled <= RAY else FAILED

@@ -14,7 +14,7 @@ from evenhand.types import FloatArray
 
 FOUND, NOTHING, UNRESOLVED, TIED, PRUNED = 0, 1, 2, 3, 4  # how a search ended
 
-ROUNDING = 1e-12
+ROUNDING = 3e-14  # by which a row may be missed, relative to the numbers that meet there: less than the first guard
 LAST_BITS = 2e-15  # what products of a row with a person are rounded by, relative to the numbers that meet there
 TIE = 1e-9  # relative difference of costs that counts as none
 
@@ -109,7 +109,7 @@ def load_rows(t: Rows, x: FloatArray, guard: float, q: Query) -> None:
             side = t.b[i] - t.absolute[i] * q.h[i]
             kept = guard * t.guarded[i] * magnitude
             q.h[i] = side - kept
-            q.inset[i] = kept + LAST_BITS * magnitude
+            q.inset[i] = kept + LAST_BITS * magnitude + t.lost[i]
             q.tol[i] = ROUNDING * magnitude
             if q.h[i] + q.inset[i] < 0.0:
                 bound = max(bound, -(q.h[i] + q.inset[i]) / t.size[i])

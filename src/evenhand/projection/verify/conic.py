@@ -7,6 +7,7 @@ from typing import Any
 import clarabel
 import numpy as np
 from scipy import sparse
+from scipy.optimize import linprog
 
 from evenhand.projection.problem import Problem
 from evenhand.projection.verify.opinion import EMPTY, Opinion, units_of, ways
@@ -54,10 +55,17 @@ def conic_opinion(problem: Problem, piece: ConvexSet, x: FloatArray, start: Floa
         again, finer = _least_norm(A[used], b[used], balls, K, np.clip(np.abs(v), FINEST, 1.0))
         bound, v = max(bound, again), v if finer is None else finer
     if v is None:
-        return Opinion(bound * unit)
+        return Opinion(EMPTY if _contradict(A[used], b[used]) else bound * unit)
     point = x.copy()
     point[free] += units * v
     return Opinion(bound * unit, problem.limits.snap(point[None], x[None])[0])
+
+
+def _contradict(A: FloatArray, b: FloatArray) -> bool:
+    """Whether HiGHS says of the rows alone that no point keeps all of them: a conic solver may come to no end there."""
+    length = np.abs(A).max(axis=1)
+    found = linprog(np.zeros(A.shape[1]), A / length[:, None], b / length, bounds=(None, None), method="highs")
+    return bool(found.status == 2)
 
 
 def _norm_matrix(problem: Problem, free: Any, units: FloatArray) -> FloatArray | None:
