@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.projection.norms.polish import held_point
+from evenhand.projection.norms.polish import held_point, shortest
 from strategies import seeds
 
 
@@ -54,3 +57,63 @@ def test_rows_that_were_left_out_are_found(seed: int) -> None:
     held = held_point(A, h, None, wrong, 0.0, 1e-13 * (np.abs(h) + np.linalg.norm(xi)))
     if held is not None:  # rows are added one at a time, which need not settle
         assert np.allclose(held.xi, xi, rtol=1e-9, atol=1e-9 * np.linalg.norm(xi))
+
+
+def solved(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction] | None:
+    """By elimination; None if there is not one solution."""
+    rows = [[*row, side] for row, side in zip(A, b, strict=True)]
+    for i in range(len(rows)):
+        pivot = next((k for k in range(i, len(rows)) if rows[k][i] != 0), None)
+        if pivot is None:
+            return None
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [value / rows[i][i] for value in rows[i]]
+        for k in range(len(rows)):
+            if k != i and rows[k][i] != 0:
+                rows[k] = [a - rows[k][i] * c for a, c in zip(rows[k], rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def exact_square(A: np.ndarray, h: np.ndarray) -> Fraction | None:
+    """The least squared length of a point with A x <= h, in rational numbers; None if there is none.
+
+    Some set of rows holds it: all of them are tried.
+    """
+    rows, sides = [[Fraction(v) for v in row] for row in A.tolist()], [Fraction(v) for v in h.tolist()]
+    best = None
+    for n in range(A.shape[1] + 1):
+        for chosen in combinations(range(len(rows)), n):
+            own = [rows[i] for i in chosen]
+            push = solved(
+                [[sum(a * c for a, c in zip(r, s, strict=True)) for s in own] for r in own], [sides[i] for i in chosen]
+            )
+            if push is None:
+                continue
+            x = [sum(u * r[j] for u, r in zip(push, own, strict=True)) for j in range(A.shape[1])]
+            square = sum((v * v for v in x), Fraction(0))
+            kept = all(sum(a * v for a, v in zip(r, x, strict=True)) <= s for r, s in zip(rows, sides, strict=True))
+            if kept and (best is None or square < best):
+                best = square
+    return best
+
+
+@given(seed=seeds, apart=st.sampled_from([0.0, 4.0, 8.0]))
+def test_columns_that_are_orders_apart(seed: int, apart: float) -> None:
+    """Narrow bounds and rows in which one column is next to nothing beside another, against rational numbers."""
+    rng = np.random.default_rng(seed)
+    dim = int(rng.integers(2, 4))
+    rows = rng.normal(size=(2, dim)) * 10.0 ** rng.uniform(-apart, 0.0, dim)
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
+    A = np.vstack([rows, np.eye(dim), -np.eye(dim)])
+    reach = 10.0 ** rng.uniform(-2.0, 1.0, 2 * dim) * np.tile(10.0 ** rng.uniform(-apart / 2, apart / 2, dim), 2)
+    h = np.append(-np.abs(rows) @ reach[:dim] * rng.uniform(0.0, 1.2, 2), reach)
+    exact, found = exact_square(A, h), shortest(A, h, np.zeros(len(h)))
+    assert found is not None
+    if exact is None:
+        assert found.xi is None
+        assert np.abs(A.T @ found.mult).max() <= 1e-12 * (np.abs(A).T @ found.mult).max()
+        return
+    assert found.xi is not None
+    length = float(np.sqrt(float(exact)))
+    assert np.linalg.norm(found.xi) == pytest.approx(length, rel=1e-13 * 10.0**apart + 1e-9, abs=1e-300)
+    assert (A @ found.xi - h <= 1e-12 * (np.abs(A) @ np.abs(found.xi) + np.abs(h))).all()

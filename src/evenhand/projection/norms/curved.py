@@ -270,7 +270,7 @@ def solve_curved(
     q.dual[:] = 0.0
     value, noise, violation, mass, owed = 0.0, 0.0, 0.0, 0.0, 0.0
     if p >= 0:
-        value, noise, violation, mass, owed = weigh_rows(t, p, q, q.xi, q.lam, reach)
+        value, noise, violation, mass, owed = weigh_rows(t, p, q, q.xi, q.lam)
     if e >= 0:
         more, its_noise, outside, its_mass, its_owed = _weigh_curve(c, e, w, q.xi, weight, reach)
         value, noise, violation, mass = value + more, noise + its_noise, max(violation, outside), mass + its_mass

@@ -1,4 +1,4 @@
-"""What the kernels could not certify, one query at a time: Clarabel, certified by the same dual bound."""
+"""What kernels could not certify, one query at a time: orthogonal factors, else Clarabel, by the same dual bound."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from evenhand.projection.norms.instance import Answer, Instance, dual_vector, feasible, inside, proven_bound
-from evenhand.projection.norms.polish import held_point
-from evenhand.projection.norms.proof import FAR
+from evenhand.projection.norms.polish import held_point, shortest
+from evenhand.projection.norms.proof import COLUMN_RAY, FAR, SHARP
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
@@ -25,11 +25,28 @@ def by_library(problem: Instance, unguarded: Instance) -> Answer:
 
     A piece that is thinner than the guard has no point, but that is no proof that there is none.
     """
-    answer = _exact(problem, _solved(problem))
+    answer = _by_factors(problem) or _exact(problem, _solved(problem))
     if answer.status == INFEASIBLE:
-        bare = _solved(unguarded)
+        bare = _by_factors(unguarded) or _solved(unguarded)
         return answer if bare.status == INFEASIBLE else replace(answer, status=FAILED, bound=bare.bound)
     return replace(answer, bound=proven_bound(unguarded, answer.mult, answer.ball_mult))
+
+
+def _by_factors(problem: Instance) -> Answer | None:
+    """What orthogonal factors find in l2 without an ellipsoid, if the multipliers prove it."""
+    if problem.order == 1 or problem.balls:
+        return None
+    found = shortest(problem.A, problem.h, ROUNDING * problem.room)
+    if found is None:
+        return None
+    bound = proven_bound(problem, found.mult, ())
+    if found.xi is None:
+        cancelled = np.abs(problem.A.T @ found.mult) <= COLUMN_RAY * (np.abs(problem.A).T @ found.mult)
+        nowhere = np.full(problem.A.shape[1], np.nan)
+        return Answer(INFEASIBLE, nowhere, np.inf, bound, found.mult) if bound > 0 and cancelled.all() else None
+    cost = float(np.linalg.norm(found.xi))
+    sharp = cost - bound <= SHARP * cost + ROUNDING * float(found.mult @ problem.room) / max(cost, 1e-300)
+    return Answer(OPTIMAL, found.xi, cost, bound, found.mult) if sharp and feasible(problem, found.xi) else None
 
 
 def _exact(problem: Instance, answer: Answer) -> Answer:

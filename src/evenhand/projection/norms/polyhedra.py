@@ -29,7 +29,6 @@ from evenhand.projection.norms.query import (
     FOUND,
     NOTHING,
     PRUNED,
-    ROUNDING,
     TIED,
     UNRESOLVED,
     Leader,
@@ -57,7 +56,7 @@ def solve_polyhedron(solve: Any, t: Rows, p: int, q: Query) -> tuple[int, float,
         return FAILED, np.inf, 0.0, False, 0.0
     cost = norm(t.order, q.xi)
     q.dual[:] = 0.0
-    value, noise, violation, mass, owed = weigh_rows(t, p, q, q.xi, q.lam, ROUNDING * cost)
+    value, noise, violation, mass, owed = weigh_rows(t, p, q, q.xi, q.lam)
     bound, noise, cancelled = bound_of(t.order, q, value, noise, mass)
     proven = without_guard(t.order, q, value, owed)
     ties = t.order == 1 and moving(q) > holding(q.lam, stop - start)

@@ -10,25 +10,24 @@ import numpy as np
 
 from evenhand.projection._numba import kernel
 from evenhand.projection.norms.arrays import Rows
-from evenhand.projection.norms.query import TIE, Query, dual_norm
+from evenhand.projection.norms.query import ROUNDING, TIE, Query, dual_norm
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
 GAP = 1e-8  # relative gap above which an answer is handed to the library,
 SHARP = 1e-12  # and in l2, where a gap says how far off a point may be: by the root of that, times its cost
+MISSED = 2.0  # how many times its rounding level a row may be missed: less than the first guard
 FAR = 1e6  # farther than this many times the data's own magnitude is out of reach
 RAY = 1e-10  # multipliers that cancel to this part of themselves prove that there is no point,
 COLUMN_RAY = 1e-6  # and in each column to this part of what is in that column
 
 
 @kernel
-def weigh_rows(
-    t: Rows, p: int, q: Query, xi: FloatArray, lam: FloatArray, reach: float
-) -> tuple[float, float, float, float, float]:
+def weigh_rows(t: Rows, p: int, q: Query, xi: FloatArray, lam: FloatArray) -> tuple[float, float, float, float, float]:
     """What the rows of a polyhedron add to the bound: its value, rounding error, and mass of multipliers.
 
-    Also the worst violation relative to each row's own rounding level, and what the value owes to the guard; A'l is
-    added to ``q.dual``.
+    Also the worst violation relative to each row's own rounding level, which is that of the numbers that meet there (a
+    dear column is nothing next to a cheap one), and what the value owes to the guard; A'l is added to ``q.dual``.
     """
     value = 0.0
     owed = 0.0
@@ -37,11 +36,13 @@ def weigh_rows(
     violation = 0.0
     start = t.start[p]
     for i in range(start, t.start[p + 1]):
-        excess = -q.h[i]
+        excess, size = -q.h[i], 0.0
         for j in range(len(xi)):
-            excess += t.A[i, j] * xi[j]
+            part = t.A[i, j] * xi[j]
+            excess += part
+            size += abs(part)
         if excess > 0.0:
-            violation = max(violation, excess / (q.tol[i] + reach))
+            violation = max(violation, excess / min(q.tol[i], q.inset[i] + ROUNDING * size))
         if lam[i - start] > 0.0:
             value -= lam[i - start] * q.h[i]
             owed += lam[i - start] * q.inset[i]
@@ -137,7 +138,7 @@ def judge(
     """
     if status == OPTIMAL:
         exact = cost - bound <= (GAP if order == 1 else SHARP) * cost + noise
-        return OPTIMAL if exact and violation <= 10.0 else FAILED
+        return OPTIMAL if exact and violation <= MISSED else FAILED
     if status == INFEASIBLE:
         return INFEASIBLE if bound > 0.0 and proven > 0.0 and cancelled <= RAY else FAILED
     return status
