@@ -34,16 +34,16 @@ class Outcome:
     detail : str
         What was wrong.
     kills : int
-        Processes that were killed on the way.
-    writing : bool
-        Whether something was just being written.
+        Processes of studies and audits that were killed on the way.
+    writing : int
+        So many of them while something was being written.
     """
 
     kind: str
     result: Literal["same bytes", "none and said so", "wrong"]
     detail: str = ""
     kills: int = 0
-    writing: bool = False
+    writing: int = 0
 
 
 class Command:
@@ -84,8 +84,8 @@ class Command:
             return None
 
     def workers(self) -> list[psutil.Process]:
-        """The processes that work for it, without those that only keep count of memory."""
-        return [child for child in self.started() if "resource_tracker" not in _command_of(child)]
+        """The processes that work for it, without those that keep count of memory, or are only about to work."""
+        return [child for child in self.started() if "popen_loky" in _command_of(child)]
 
     def started(self) -> list[psutil.Process]:
         """All processes below it."""
@@ -173,7 +173,7 @@ def judged(
     ends: Iterable[int] = (0,),
     refusals: Iterable[int] = (REFUSED,),
     kills: int = 0,
-    writing: bool = False,
+    writing: int = 0,
 ) -> Outcome:
     """Judge the end of a command: the same files as without the fault, or none of them and a sentence.
 
@@ -212,7 +212,7 @@ def report(outcomes: Iterable[Outcome]) -> bool:
         for outcome in outcomes:
             counts.setdefault(outcome.kind, Counter())[outcome.result] += 1
             kills += outcome.kills
-            writing += outcome.kills * outcome.writing
+            writing += outcome.writing
             if outcome.result == WRONG:
                 print(f"WRONG, {outcome.kind}: {outcome.detail}", flush=True)
     finally:

@@ -12,7 +12,7 @@ from faults.base import NONE, WRONG, Outcome
 from faults.studies import Folder
 
 FLIPS = 1000  # bits, each in a file that is whole otherwise
-RUNS = 4  # whole studies with damaged files in their folder
+RUNS = 2  # whole studies with damaged files in their folder
 
 
 def campaign(short: bool) -> Iterator[Outcome]:

@@ -10,12 +10,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from evenhand.auditing.result import FILES
 from faults.audits import Place
-from faults.base import NONE, PATIENCE, WRONG, Command, Outcome, contents, judged, kill, until
-from faults.studies import Folder
+from faults.base import PATIENCE, REFUSED, WRONG, Command, Outcome, contents, judged, kill, until
+from faults.studies import Folder, cells_in
 
 ADDRESS = "127.0.0.1"
 
@@ -68,10 +69,12 @@ class Dask:
         except (FileNotFoundError, ValueError):  # not whole yet
             return False
 
-    def lose(self, worker: int) -> None:
-        """Kill a worker."""
-        kill(self.workers[worker].pid)
-        self.workers[worker].wait()
+    def lose(self, workers: int = 0) -> None:
+        """Kill so many of the workers that are there, or all."""
+        for worker in self.workers[: workers or None]:
+            kill(worker.pid)
+            worker.wait()
+        del self.workers[: workers or None]
 
     def lose_scheduler(self) -> None:
         """Kill the scheduler; its workers are left alone."""
@@ -99,85 +102,98 @@ def dask(folder: Path, workers: int = 2) -> Iterator[Dask]:
 IMPATIENT = """
 import sys
 from evenhand.workers import cluster
-cluster.PATIENCE, cluster.REMIND = 4.0, 1.5
+cluster.PATIENCE, cluster.REMIND = 2.0, 0.9
 sys.argv[:] = ["evenhand", *sys.argv[sys.argv.index("evenhand") + 1 :]]
 from evenhand.cli.command import main
 main()
 """
 WAITING = "has no workers; waiting for some"
-Loss = Callable[[Dask, Command], int]
+Loss = Callable[[Dask, Command], object]
 
 
 def campaign(short: bool) -> Iterator[Outcome]:
-    """Every loss at several moments of a study, and of an audit."""
+    """Every loss at several moments of studies, and, unless it is to be short, of an audit."""
     chance = random.Random(3)
     with tempfile.TemporaryDirectory(prefix="evenhand-faults-") as name:
         folder = Path(name)
         study = Folder(folder / "study")
         for i in range(1 if short else 2):
-            for kind, lose in LOSSES.items():
-                place = folder / f"{i}-{lose.__name__}"
-                with dask(place / "dask") as cluster:
-                    yield _lost(study, place / "out", cluster, kind, lose, chance.randrange(30))
+            yield from _studies(study, folder / str(i), chance)
         if not short:
             yield from _audits(folder)
 
 
-def _lost(study: Folder, out: Path, cluster: Dask, kind: str, lose: Loss, cells: int) -> Outcome:
-    """Lose something when so many cells are finished; without a cluster the next run does the rest."""
-    prefix = (sys.executable, "-c", IMPATIENT) if lose is _all_for_good else ()
-    command = Command("study", study.file, "--out", out, "--cluster", cluster.address, prefix=prefix)
-    until(lambda: len(list((out / "cells").glob("*.parquet"))) >= cells, command)
-    kills = lose(cluster, command)
-    outcome = study.judge(f"study: {kind}", out, command.wait(), command.said, kills=kills)
-    if outcome.result == NONE:
-        last = study.judge(f"study: {kind}", out, *study.finish(out))
-        outcome = last if last.result == WRONG else outcome
-    return outcome
+def _studies(study: Folder, folder: Path, chance: random.Random) -> Iterator[Outcome]:
+    """A study that bears what it can, and one that gives up twice; without a cluster the next run does the rest."""
+    with dask(folder / "dask") as cluster:
+        command, out = _study(study, folder / "first", cluster), folder / "first"
+        _when(command, out, chance.randrange(10))
+        cluster.lose(1)
+        _when(command, out, chance.randrange(10, 30))
+        _all_then_another(cluster, command)
+        kind, code = "study: one Dask worker lost, then the other, then there is a third", command.wait()
+        yield study.judge(kind, out, code, command.said, refusals=())
+        outcomes, out = [], folder / "second"
+        for lose in (_all, _scheduler):
+            command = _study(study, out, cluster, impatient=lose is _all)
+            _when(command, out, cells_in(out) + chance.randrange(15))
+            lose(cluster, command)
+            outcomes.append(study.judge(f"study: {KINDS[lose]}", out, command.wait(), command.said))
+            cluster.add() if lose is _all else None
+    before, (code, said) = cells_in(out), study.finish(out)
+    last = study.judge("study without its cluster", out, code, said, refusals=())
+    if f"{before} of them found finished" not in said and before > 0:
+        last = replace(last, result=WRONG, detail=f"{before} cells were finished, and it said: {said[-500:]}")
+    yield from (*outcomes, last)
+
+
+def _study(study: Folder, out: Path, cluster: Dask, *, impatient: bool = False) -> Command:
+    prefix = (sys.executable, "-c", IMPATIENT) if impatient else ()
+    return Command("study", study.file, "--out", out, "--cluster", cluster.address, prefix=prefix)
+
+
+def _when(command: Command, out: Path, cells: int) -> None:
+    """Wait until so many cells are finished."""
+    until(lambda: cells_in(out) >= cells, command)
 
 
 def _audits(folder: Path) -> Iterator[Outcome]:
     """An audit, with the losses that it can go on from, and with the others."""
     place = Place(folder / "audit")
     wanted = place.reference()
-    for kind, lose in LOSSES.items():
+    for lose, kind in KINDS.items():
         place.begin({})
         with dask(folder / f"audit-{lose.__name__}") as cluster:
-            prefix = (sys.executable, "-c", IMPATIENT) if lose is _all_for_good else ()
+            prefix = (sys.executable, "-c", IMPATIENT) if lose is _all else ()
             command = Command("audit", place.file, "--seed", "0", "--cluster", cluster.address, prefix=prefix)
             until(lambda command=command: "explaining" in command.said, command)
-            kills = lose(cluster, command)
+            lose(cluster, command)
             code = command.wait()
-            yield judged(f"audit: {kind}", code, command.said, contents(place.out, FILES), wanted, kills=kills)
+            refusals = (REFUSED,) if lose in (_all, _scheduler) else ()
+            yield judged(f"audit: {kind}", code, command.said, contents(place.out, FILES), wanted, refusals=refusals)
 
 
-def _one(cluster: Dask, _: Command) -> int:
-    cluster.lose(0)
-    return 1
-
-
-def _all(cluster: Dask, command: Command) -> int:
-    cluster.lose(0)
+def _one(cluster: Dask, _: Command) -> None:
     cluster.lose(1)
+
+
+def _all_then_another(cluster: Dask, command: Command) -> None:
+    cluster.lose()
     until(lambda: WAITING in command.said, command, every=0.1)
     cluster.add()
-    return 2
 
 
-def _all_for_good(cluster: Dask, _: Command) -> int:
-    cluster.lose(0)
-    cluster.lose(1)
-    return 2
+def _all(cluster: Dask, _: Command) -> None:
+    cluster.lose()
 
 
-def _scheduler(cluster: Dask, _: Command) -> int:
+def _scheduler(cluster: Dask, _: Command) -> None:
     cluster.lose_scheduler()
-    return 1
 
 
-LOSSES: dict[str, Loss] = {
-    "one Dask worker lost": _one,
-    "all Dask workers lost, then another": _all,
-    "all Dask workers lost": _all_for_good,
-    "Dask scheduler lost": _scheduler,
+KINDS: dict[Loss, str] = {
+    _one: "one Dask worker lost",
+    _all_then_another: "all Dask workers lost, then there is another",
+    _all: "all Dask workers lost",
+    _scheduler: "Dask scheduler lost",
 }
