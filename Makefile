@@ -45,12 +45,11 @@ test-slow: .venv/.installed-dev
 
 test-all: test test-slow portable
 
-# Answers must not hang on the last bit of one machine: kernels for any processor, then BLAS of a processor without
-# AVX-512.  Kernels for another processor are compiled and cached beside the usual ones.
+# Answers must not hang on the last bit of one machine: kernels for any processor, and BLAS of one without AVX-512.
+# Kernels for another processor are compiled and cached beside the usual ones.
 NUMBERS := $(addprefix tests/test_,same_answer.py schema.py instability.py certificate.py mixed.py mixed_types.py)
 portable: .venv/.installed-dev
-	OPENBLAS_NUM_THREADS=1 NUMBA_CPU_NAME=generic $(PY) -m pytest -q -n 2 $(NUMBERS)
-	OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=Haswell $(PY) -m pytest -q -n 2 $(NUMBERS)
+	OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=generic $(PY) -m pytest -q -n 2 $(NUMBERS)
 
 lint: .venv/.installed-dev
 	$(PY) -m ruff check .
