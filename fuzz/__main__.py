@@ -92,13 +92,15 @@ def run(
 
 
 def _chosen(module: ModuleType, seed: int, kind: str, most: int | None, start: int) -> Iterator[Case]:
-    """Cases of kinds whose names begin with a word; of each kind so many, after the first few."""
+    """Cases of kinds whose names begin with a word; of each kind so many, or a part of that, after the first few."""
     seen: Counter[str] = Counter()
+    dear: dict[str, int] = getattr(module, "DEAR", {})
     idle = 0
     for case in module.cases(seed):
         seen[case.kind] += 1
         i = seen[case.kind] - 1
-        wanted = case.kind.startswith(kind) and i >= start and (most is None or i < start + most)
+        last = None if most is None else start + max(1, most // dear.get(case.kind, 1))
+        wanted = case.kind.startswith(kind) and i >= start and (last is None or i < last)
         idle = 0 if wanted or i < start else idle + 1
         if wanted:
             yield case

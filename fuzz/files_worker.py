@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-LIMIT = 60.0  # seconds for an audit of a few people
+LIMIT = 90.0  # seconds for an audit of a few people, whose model may be given a minute to open
 START = 120.0  # and for the first one, which may have to compile
 TAIL = 1500  # letters of what was said
 

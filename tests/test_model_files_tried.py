@@ -158,6 +158,26 @@ def test_models_that_hold_themselves_are_opened(own: Any, tmp_path: Path, monkey
     assert load_model("m.pkl", tmp_path, trust_pickle=True).kind == "Pipeline ending in Rule"
 
 
+def test_a_file_is_opened_once_and_not_here(tmp_path: Path) -> None:
+    noted = tmp_path / "noted"
+    note = f"open({str(noted)!r}, 'a').write(str(__import__('os').getpid()) + ' ')"
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps([Called(eval, note)]))
+    with pytest.raises(AuditError, match="holds list, which has no predict"):
+        load_model("m.pkl", tmp_path, trust_pickle=True)
+    (one,) = noted.read_text().split()
+    assert one != str(os.getpid())
+
+
+def test_warnings_and_predictions_come_with_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sklearn.base.__version__", "1.0.1")
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(LOGISTIC))
+    monkeypatch.undo()
+    loaded = load_model("m.pkl", tmp_path, trust_pickle=True)
+    assert loaded.warning is not None
+    assert loaded.warning.count("saved with scikit-learn 1.0.1 and opened with") == 1
+    np.testing.assert_array_equal(loaded.model.decision_function(X), LOGISTIC.decision_function(X))
+
+
 class Here(ClassifierMixin, BaseEstimator):
     """Of a module that was made by hand: nobody else can import it."""
 
@@ -184,7 +204,7 @@ def test_a_process_that_cannot_begin_says_nothing_of_the_file(tmp_path: Path, mo
     monkeypatch.setattr(tried, "CODE", "import no_such_module_at_all")
     assert load_model("m.pkl", tmp_path, trust_pickle=True).kind == "LogisticRegression"
     monkeypatch.setattr(tried, "get_executable", lambda: str(tmp_path / "python"))
-    with pytest.raises(AuditError, match=r"m\.pkl is opened in another process first, and none can be started: No"):
+    with pytest.raises(AuditError, match=r"m\.pkl is opened in another process, and none can be started: No"):
         load_model("m.pkl", tmp_path, trust_pickle=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -205,22 +206,22 @@ def open_table(path: Path, id_column: str | None = None) -> Source:
     if path.suffix.lower() != ".csv":
         raise AuditError(f"data must be a .csv or .parquet file, got {path.name}.")
     try:
-        _check_head(path)
-        frame = pd.read_csv(path, index_col=False, dtype={id_column: str} if id_column else None)
+        content = path.read_bytes()  # once: what is looked at and parsed is what is hashed
+        _check_head(content, path)
+        frame = pd.read_csv(io.BytesIO(content), index_col=False, dtype={id_column: str} if id_column else None)
     except AuditError:
         raise
     except pd.errors.EmptyDataError:
         raise AuditError(f"{path} is empty.") from None
     except Exception as error:  # a file that is no table makes its reader raise whatever it stumbles over
         raise AuditError(f"{path} is not a CSV file that can be read: {_line(error)}") from error
-    return Frame(frame, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+    return Frame(frame, path.name, hashlib.sha256(content).hexdigest())
 
 
-def _check_head(path: Path) -> None:
+def _check_head(content: bytes, path: Path) -> None:
     """Names of a CSV file's columns, and as many fields below: pandas would guess what is meant."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file)
-        names, first = next(rows, []), next(rows, None)
+    rows = csv.reader(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline=""))
+    names, first = next(rows, []), next(rows, None)
     for separator, called in SEPARATORS.items():
         if len(names) == 1 and first and 0 < names[0].count(separator) == ",".join(first).count(separator):
             raise AuditError(

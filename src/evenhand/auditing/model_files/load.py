@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from evenhand.auditing.errors import AuditError, short
 from evenhand.auditing.model_files.modules import imported
 from evenhand.auditing.model_files.registry import FORMATS, ModelFile, possible
-from evenhand.auditing.model_files.told import width_of
+from evenhand.auditing.model_files.told import said, width_of
+from evenhand.auditing.model_files.tried import open_elsewhere
 from evenhand.models.base import check_fitted
 
 
@@ -75,9 +76,10 @@ def load_model(source: str, folder: Path, *, trust_pickle: bool = False) -> Load
                 notes.append(
                     f"{name} is a {kind_of_file.unsafe}, which can run any code: it was opened because you trust it."
                 )
-            model = kind_of_file.read(data, path)
+            read = kind_of_file.read
+            model = open_elsewhere(read, data, path) if kind_of_file.tried else read(data, path)
         kind = _checked(model, source)
-    notes += [_said(entry.message) for entry in caught if issubclass(entry.category, UserWarning)]
+    notes += [said(entry.message) for entry in caught if issubclass(entry.category, UserWarning)]
     return LoadedModel(model, name, kind, digest, " ".join(dict.fromkeys(notes)) or None)
 
 
@@ -114,13 +116,6 @@ def _content(path: Path, suffix: str, trust_pickle: bool) -> tuple[ModelFile, by
     if not data:
         raise AuditError(f"{path} is empty. Save the model again.")
     return FORMATS[suffix], data
-
-
-def _said(message: Warning | str) -> str:
-    if isinstance(message, InconsistentVersionWarning):
-        before, now = message.original_sklearn_version, message.current_sklearn_version
-        return f"The model was saved with scikit-learn {before} and opened with {now}: predictions may differ."
-    return " ".join(str(message).split())
 
 
 def _checked(model: Any, source: str) -> str:

@@ -115,7 +115,7 @@ class OnnxModel:
         return np.array([[row[label] for label in sorted(row)] for row in rows], dtype=np.float64)
 
 
-@model_file(".onnx")
+@model_file(".onnx", tried=True)
 def open_onnx(data: bytes, path: Path) -> OnnxModel:
     """Read a classifier; raise AuditError if it is damaged, or takes what cannot be searched."""
     return OnnxModel(data, str(path))

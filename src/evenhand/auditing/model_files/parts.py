@@ -55,6 +55,7 @@ def check_parts(model: Any, *, forged: bool) -> None:
         if isinstance(part, dict | list | tuple | set):
             todo += [(inner, width) for inner in (part.values() if isinstance(part, dict) else part)]
         elif isinstance(part, np.ndarray):
+            _check_type(part.dtype)
             todo += [(inner, width) for inner in (np.asarray(part).ravel() if part.dtype == object else ())]
         elif sparse.issparse(part):
             _check_sparse(part)
@@ -203,6 +204,16 @@ def _check_agglomeration(part: Any, columns: Any) -> None:
 def _check_words(part: Any, columns: Any) -> None:  # noqa: ARG001 - it takes one column of texts
     if sorted(part.vocabulary_.values()) != list(range(len(part.vocabulary_))):
         raise ValueError("the positions of words are not counted from 0")
+
+
+def _check_type(kind: np.dtype[Any]) -> None:
+    """Objects that are counted, and nothing else that is taken for one: they would be gone while somebody uses them."""
+    inner = [kind.fields[name][0] for name in kind.names] if kind.names and kind.fields else []
+    for one in inner:
+        _check_type(one)
+    counted = any(one.hasobject for one in inner) or kind.base.kind == "O"
+    if kind.hasobject != counted or (kind.kind == "O" and kind.flags != np.dtype(object).flags):
+        raise ValueError("an array of a type that numpy does not have")
 
 
 def _check_sparse(part: Any) -> None:

@@ -11,7 +11,7 @@ from evenhand.auditing.model_files.parts import check_parts
 from evenhand.auditing.model_files.registry import model_file
 
 
-@model_file(".pkl", ".pickle", ".joblib", unsafe="pickle")
+@model_file(".pkl", ".pickle", ".joblib", unsafe="pickle", tried=True)
 def open_pickle(data: bytes, path: Path) -> Any:
     """Read a model of somebody who is trusted."""
     import joblib

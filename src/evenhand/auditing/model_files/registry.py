@@ -25,17 +25,21 @@ class ModelFile:
     unsafe : str or None
         What it is called, such as "pickle", if to open it can run any code; it is opened for people only who say that
         they trust it.
+    tried : bool
+        Whether compiled code reads it that may crash on a damaged file; then it is opened in another process, which
+        sends the model.
     """
 
     suffixes: tuple[str, ...]
     read: Reader
     unsafe: str | None = None
+    tried: bool = False
 
 
 FORMATS: dict[str, ModelFile] = {}
 
 
-def model_file(*suffixes: str, unsafe: str | None = None) -> Callable[[Reader], Reader]:
+def model_file(*suffixes: str, unsafe: str | None = None, tried: bool = False) -> Callable[[Reader], Reader]:
     """Register a function that reads models from files with some suffixes.
 
     Parameters
@@ -44,6 +48,8 @@ def model_file(*suffixes: str, unsafe: str | None = None) -> Callable[[Reader], 
         Such as ".skops".
     unsafe : str, optional
         What such a file is called if to open it can run any code; see :class:`ModelFile`.
+    tried : bool
+        Whether it is opened in another process, which may crash; see :class:`ModelFile`.
 
     Examples
     --------
@@ -65,7 +71,7 @@ def model_file(*suffixes: str, unsafe: str | None = None) -> Callable[[Reader], 
         for suffix in suffixes:
             known = FORMATS.get(suffix)
             check_free("reader of model files", suffix, read, None if known is None else known.read, instead)
-        kind = ModelFile(suffixes, read, unsafe)
+        kind = ModelFile(suffixes, read, unsafe, tried)
         FORMATS.update(dict.fromkeys(suffixes, kind))
         return read
 

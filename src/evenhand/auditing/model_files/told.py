@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import InconsistentVersionWarning
 
 from evenhand.auditing.errors import AuditError, short
 
@@ -39,6 +40,14 @@ def width_of(model: Any) -> int | None:
     if names is not None and len(names) != told:
         raise AuditError(f"The model takes {told} columns (n_features_in_) and has {len(names)} names. {AGAIN}")
     return int(told)
+
+
+def said(message: Warning | str) -> str:
+    """A warning that came with a model."""
+    if isinstance(message, InconsistentVersionWarning):
+        before, now = message.original_sklearn_version, message.current_sklearn_version
+        return f"The model was saved with scikit-learn {before} and opened with {now}: predictions may differ."
+    return " ".join(str(message).split())
 
 
 def check_labels(classes: Any) -> None:
