@@ -26,8 +26,9 @@ COLUMN_RAY = 1e-6  # and in each column to this part of what is in that column
 def weigh_rows(t: Rows, p: int, q: Query, xi: FloatArray, lam: FloatArray) -> tuple[float, float, float, float, float]:
     """What the rows of a polyhedron add to the bound: its value, rounding error, and mass of multipliers.
 
-    Also the worst violation relative to each row's own rounding level, which is that of the numbers that meet there (a
-    dear column is nothing next to a cheap one), and what the value owes to the guard; A'l is added to ``q.dual``.
+    Also the worst violation, if it matters, relative to the row's own rounding level, which is that of the numbers that
+    meet there (a dear column is nothing next to a cheap one), and what the value owes to the guard; A'l is added to
+    ``q.dual``.
     """
     value = 0.0
     owed = 0.0
@@ -36,12 +37,13 @@ def weigh_rows(t: Rows, p: int, q: Query, xi: FloatArray, lam: FloatArray) -> tu
     violation = 0.0
     start = t.start[p]
     for i in range(start, t.start[p + 1]):
-        excess, size = -q.h[i], 0.0
+        excess = -q.h[i]
         for j in range(len(xi)):
-            part = t.A[i, j] * xi[j]
-            excess += part
-            size += abs(part)
-        if excess > 0.0:
+            excess += t.A[i, j] * xi[j]
+        if excess > MISSED * min(q.tol[i], q.inset[i]):
+            size = 0.0
+            for j in range(len(xi)):
+                size += abs(t.A[i, j] * xi[j])
             violation = max(violation, excess / min(q.tol[i], q.inset[i] + ROUNDING * size))
         if lam[i - start] > 0.0:
             value -= lam[i - start] * q.h[i]
