@@ -536,7 +536,9 @@ def test_a_component_of_rounding_error_changes_nothing(kind: str, norm: str, val
 def test_amounts_beside_levels_as_ordinals(unit: float, last: str, method: str) -> None:
     """A level that is next to nothing in a row may still decide where people live: who may do more pays no more."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"c": rng.choice(["ash", "elm", "oak"], 60), "z": rng.normal(size=60).round(1) * unit})
+    frame = pd.DataFrame(
+        {"c": rng.choice(["ash", "elm", "oak"], 60), "z": (2.0 * rng.normal(size=60)).round() * unit / 2.0}
+    )
     y = rng.integers(0, 3, 60)
     steps = ColumnTransformer([("c", OrdinalEncoder(), ["c"])], remainder="passthrough")
     model = quietly(make_pipeline(steps, MODELS[last]()), frame, y)

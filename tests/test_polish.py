@@ -39,8 +39,9 @@ def test_the_point_that_rows_and_a_ball_hold(curved: bool, seed: int, nearly: fl
     """What holds it is known only roughly."""
     A, h, R, g, rho, mult, weight, xi = made_around(seed, nearly, needle, curved=curved)
     rough = mult * np.random.default_rng(seed).uniform(0.99, 1.01, len(mult))
+    near = xi * (1.0 + 1e-6)
     room = 1e-14 * (np.abs(h) + np.linalg.norm(xi))
-    held = held_point(A, h, (R, g, rho) if curved else None, rough, 1.01 * weight, room)
+    held = held_point(A, h, (R, g, rho) if curved else None, near, rough, 1.01 * weight, room)
     assert held is not None
     size = np.linalg.norm(xi)
     assert np.linalg.norm(held.xi - xi) <= 1e-11 / nearly / needle * size
@@ -54,7 +55,7 @@ def test_rows_that_were_left_out_are_found(seed: int) -> None:
     """And those that hold nothing are let go."""
     A, h, _, _, _, mult, _, xi = made_around(seed, 1.0, 1.0, curved=False)
     wrong = np.where(np.arange(len(mult)) == 0, mult, 0.0)
-    held = held_point(A, h, None, wrong, 0.0, 1e-13 * (np.abs(h) + np.linalg.norm(xi)))
+    held = held_point(A, h, None, xi, wrong, 0.0, 1e-13 * (np.abs(h) + np.linalg.norm(xi)))
     if held is not None:  # rows are added one at a time, which need not settle
         assert np.allclose(held.xi, xi, rtol=1e-9, atol=1e-9 * np.linalg.norm(xi))
 

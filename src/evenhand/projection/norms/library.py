@@ -57,13 +57,15 @@ def _exact(problem: Instance, answer: Answer) -> Answer:
     push = float(np.linalg.norm(answer.ball_mult[0])) if ball else 0.0
     pressed = ball is not None and ball[2] > 0 and push > LIBRARY_ZERO * answer.cost
     weight = push / ball[2] if pressed and ball else 0.0
-    held = held_point(problem.A, problem.h, ball, answer.mult, weight, ROUNDING * (problem.room + answer.cost))
+    room = ROUNDING * (problem.room + answer.cost)
+    held = held_point(problem.A, problem.h, ball, answer.xi, answer.mult, weight, room)
     if held is None or not feasible(problem, held.xi):
         return answer
     ball_mult = (held.push,) if ball else ()
     cost = float(np.linalg.norm(held.xi))
     bound = proven_bound(problem, held.mult, ball_mult)
-    return Answer(OPTIMAL, held.xi, cost, bound, held.mult, ball_mult) if bound >= answer.bound else answer
+    sharp = bound >= answer.bound or cost - bound <= SHARP * cost
+    return Answer(OPTIMAL, held.xi, cost, bound, held.mult, ball_mult) if sharp else answer
 
 
 def _solved(problem: Instance) -> Answer:

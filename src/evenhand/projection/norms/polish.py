@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 
 from evenhand.types import FloatArray
 
-HELD = 1e-7  # multipliers that are a smaller part of the largest hold nothing
+HELD = 1e-7  # multipliers that are negative, but by a smaller part of the largest, are none
 DEPENDENT = 1e-12  # rows of which nothing more is left without those before are no equations of their own
 ROUNDS = 8  # sets of rows that are tried
 STEPS = 20  # per row and column, of an active set
@@ -125,7 +125,7 @@ def _beside(A: FloatArray, active: npt.NDArray[np.intp], row: int) -> tuple[Floa
 
 
 def held_point(
-    A: FloatArray, h: FloatArray, ball: Ball | None, mult: FloatArray, weight: float, room: FloatArray
+    A: FloatArray, h: FloatArray, ball: Ball | None, xi: FloatArray, mult: FloatArray, weight: float, room: FloatArray
 ) -> Held | None:
     """The l2 projection of zero onto ``A xi <= h`` and a ball ``||R xi - g|| <= rho``; None if rows do not settle.
 
@@ -133,21 +133,25 @@ def held_point(
     ----------
     A, h : arrays of shape (rows, columns) and (rows,)
     ball : (R, g, rho), optional
-    mult : array of shape (rows,)
-        Multipliers of rows, as good as they are known.
+    xi, mult : arrays of shape (columns,) and (rows,)
+        The point and the multipliers of rows, as good as they are known.
     weight : float
         The same of the ball; 0 if it does not hold the point.
     room : array of shape (rows,)
         By what a row may be missed: its rounding.
     """
     length = np.linalg.norm(A, axis=1)
-    force = mult * length
-    rows = np.flatnonzero(force > HELD * max(force.max(initial=0.0), 1e-300))
+    # How much a row pushes and how far off it is are both lengths: of a row that holds the point the first is larger.
+    force, away = mult * length, np.maximum(h - A @ xi, 0.0) / np.maximum(length, 1e-300)
+    rows = np.flatnonzero(force > away)
     for _ in range(ROUNDS):
         rows = _independent(A, rows)
         point = _on(A[rows], h[rows], ball if weight > 0 else None, weight)
         if point is None:
-            return None
+            if not len(rows):
+                return None
+            rows = np.delete(rows, (force[rows] - away[rows]).argmin())
+            continue
         xi, weight, pushes = point
         wrong = pushes * length[rows] < -HELD * max(float(np.abs(pushes * length[rows]).max(initial=0.0)), 1e-300)
         if wrong.any():
