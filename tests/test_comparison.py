@@ -148,6 +148,21 @@ def test_a_few_people_decide_the_direction_where_most_are_the_same(pair) -> None
     assert "higher with old" in compare(better, a, names=("new", "old")).sentence
 
 
+@pytest.mark.parametrize("measure", ["distance", "amplification"])
+def test_what_rounding_moves_has_not_moved(pair, measure: str) -> None:
+    """Explanations that stay where they are, but for the last digits of one of the two."""
+    a, _ = pair
+    digits = np.random.default_rng(0).uniform(0.0, 1e-15, len(a.table))
+    still, nearly = (
+        Instability(a.people, a.draws, a.seed, _table=a.table.assign(**{measure: values}), _person=a._person)
+        for values in (0.0, digits)
+    )
+    found = compare(still, nearly, measure=measure)
+    assert (found.median_b.value, found.difference.high, found.shift) == (0.0, 0.0, 0.0)
+    assert found.worse.value == 0.0
+    assert f"no difference in {measure} is shown" in found.sentence
+
+
 def test_other_noise_or_another_distance_cannot_be_paired() -> None:
     X, y = load_iris(return_X_y=True)
     explainer = Closest("l2").fit(LogisticRegression(max_iter=1000).fit(X, y))

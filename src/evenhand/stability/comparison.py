@@ -205,11 +205,14 @@ def compare(
         )
     who = [key for key in KEYS[:2] if key in both] + ["again"]
     cluster = both.groupby(who, sort=False, dropna=False).ngroup().to_numpy()
-    left, right = both["a"].to_numpy(dtype=float), both["b"].to_numpy(dtype=float)
+    left, right, moved = (both[name].to_numpy(dtype=float) for name in ("a", "b", "input_a"))
+    # An explanation that moves by a billionth of what its person does has not moved: rounding is no measurement.
+    scale = {"distance": np.nan_to_num(moved), "amplification": np.ones(len(moved))}.get(measure, np.zeros(len(moved)))
+    left, right = (np.where(values <= SAME * scale, 0.0, values) for values in (left, right))
     size = np.bincount(cluster)
-    means = [np.bincount(cluster, values) / size for values in (left, right)]
+    means = [np.bincount(cluster, values) / size for values in (left, right, scale)]
     differences = means[1] - means[0]
-    differences[np.abs(differences) <= SAME * np.maximum(*means)] = 0.0
+    differences[np.abs(differences) <= SAME * np.max(means, axis=0)] = 0.0
     good = differences > 0 if measure == "jaccard" else differences < 0
     n = len(differences)
     medians = [
