@@ -271,3 +271,12 @@ def test_a_pipeline_without_its_steps(tmp_path: Path) -> None:
     (tmp_path / "m.skops").write_bytes(data)
     with pytest.raises(AuditError, match=r"m\.skops holds"):
         load_model("m.skops", tmp_path)
+
+
+def test_a_damaged_pickle_is_not_one_of_another_python(tmp_path: Path) -> None:
+    """joblib guesses so of a text that is none."""
+    content = bytearray(pickle.dumps(DecisionTreeClassifier(random_state=0).fit(X, y)))
+    content[content.find(b"tree_")] = 0xFF
+    (tmp_path / "m.pkl").write_bytes(content)
+    with pytest.raises(AuditError, match=r"m\.pkl cannot be opened: it is damaged, or no pickle"):
+        load_model("m.pkl", tmp_path, trust_pickle=True)

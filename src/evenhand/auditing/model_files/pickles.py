@@ -21,4 +21,6 @@ def open_pickle(data: bytes, path: Path) -> Any:
         check_parts(model, forged=False)
         return model
     except (Exception, SystemExit) as error:  # a pickle calls what it likes, which may raise anything
+        if isinstance(error.__cause__, UnicodeDecodeError):  # joblib guesses that another Python has written it
+            raise AuditError(f"{path} cannot be opened: it is damaged, or no pickle. Save the model again.") from error
         raise AuditError(f"{path} cannot be opened: {short(error)}. Save the model again.") from error
