@@ -120,7 +120,7 @@ class ConvexSet:
         Further constraints.
     mass : array of shape (n_rows,), optional
         How large the constants are of which each entry of `h` is the difference: what rounding takes from them nobody
-        can tell.  Solvers count it in what they prove; it moves no boundary.  Zeros by default.
+        can tell.  Solvers count it in what they prove, and keep as much.  Zeros by default.
 
     Examples
     --------

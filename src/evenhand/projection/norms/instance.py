@@ -46,7 +46,8 @@ def instance(problem: Compiled, piece: int, x: FloatArray, guard: float, *, loos
     """
     t, rows = problem.rows, problem.polyhedron(piece)
     magnitude = np.abs(t.on_x[rows] * x).sum(axis=1) + np.abs(t.b[rows])
-    h = t.b[rows] - t.absolute[rows] * (t.on_x[rows] @ x) - guard * t.guarded[rows] * magnitude
+    kept = np.maximum(guard * t.guarded[rows] * magnitude, t.lost[rows] if guard > 0 else 0.0)
+    h = t.b[rows] - t.absolute[rows] * (t.on_x[rows] @ x) - kept
     if loose:
         h += LAST_BITS * magnitude + t.lost[rows]
     largest = magnitude.max(initial=0.0)

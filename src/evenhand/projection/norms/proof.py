@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.projection._numba import kernel
 from evenhand.projection.norms.arrays import Rows
-from evenhand.projection.norms.query import ROUNDING, TIE, Query, dual_norm
+from evenhand.projection.norms.query import LAST_BITS, TIE, Query, dual_norm
 from evenhand.projection.norms.simplex import FAILED, INFEASIBLE, OPTIMAL
 from evenhand.types import FloatArray
 
@@ -40,11 +40,11 @@ def weigh_rows(t: Rows, p: int, q: Query, xi: FloatArray, lam: FloatArray) -> tu
         excess = -q.h[i]
         for j in range(len(xi)):
             excess += t.A[i, j] * xi[j]
-        if excess > MISSED * min(q.tol[i], q.inset[i]):
+        if excess > MISSED * q.room[i]:
             size = 0.0
             for j in range(len(xi)):
                 size += abs(t.A[i, j] * xi[j])
-            violation = max(violation, excess / min(q.tol[i], q.inset[i] + ROUNDING * size))
+            violation = max(violation, excess / (q.room[i] + LAST_BITS * size))
         if lam[i - start] > 0.0:
             value -= lam[i - start] * q.h[i]
             owed += lam[i - start] * q.inset[i]

@@ -26,7 +26,8 @@ class Query(NamedTuple):
     """
 
     h: FloatArray
-    tol: FloatArray  # rounding level of each row
+    tol: FloatArray  # how much solvers may miss each row by
+    room: FloatArray  # how much of that is rounding of the numbers that meet there
     inset: FloatArray  # what the guard takes from each row, and what rounding may
     bound: FloatArray  # of each polyhedron
     open: npt.NDArray[np.bool_]  # pieces that may still hold the answer
@@ -40,6 +41,7 @@ def query_memory(room: Room, t: Rows, n_pieces: int, solver: Any) -> Query:
     """Memory for one thread; `solver` makes that of a solver, for some coordinates and rows at most."""
     f, most = t.A.shape[1], most_rows(t)
     return Query(
+        room(len(t.b)),
         room(len(t.b)),
         room(len(t.b)),
         room(len(t.b)),
@@ -108,9 +110,11 @@ def load_rows(t: Rows, x: FloatArray, guard: float, q: Query) -> None:
             magnitude = q.tol[i] + abs(t.b[i])
             side = t.b[i] - t.absolute[i] * q.h[i]
             kept = guard * t.guarded[i] * magnitude
+            if guard > 0.0:  # nearer than that the model says one thing alone and another in company
+                kept = max(kept, t.lost[i])
             q.h[i] = side - kept
             q.inset[i] = kept + LAST_BITS * magnitude + t.lost[i]
-            q.tol[i] = ROUNDING * magnitude
+            q.tol[i] = q.room[i] = ROUNDING * magnitude
             if q.h[i] + q.inset[i] < 0.0:
                 bound = max(bound, -(q.h[i] + q.inset[i]) / t.size[i])
         if bound < np.inf:  # a change of this size has rounding errors of its own
