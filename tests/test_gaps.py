@@ -170,12 +170,12 @@ class TestRefused:
 
         X = np.random.default_rng(0).normal(size=(300, 2))
         model = make_pipeline(FunctionTransformer(shy), LogisticRegression()).fit(X, X[:, 0] > 0)
-        asked = X.copy()
-        asked[[7, 100], 0] = 99.0
+        asked = X[:40].copy()
+        asked[[7, 33], 0] = 99.0
         found = Penalized().fit(model, X).explain(asked, target=True)
-        assert np.flatnonzero(found.status == "invalid").tolist() == [7, 100]
+        assert np.flatnonzero(found.status == "invalid").tolist() == [7, 33]
         assert "too far out" in found.reason[7]
-        assert np.delete(found.valid, [7, 100]).all()
+        assert np.delete(found.valid, [7, 33]).all()
 
     def test_everybody(self) -> None:
         """A model that takes nobody is broken, and says so itself."""

@@ -20,7 +20,7 @@ def test_every_row_once_and_in_order(n: int, chunk_size: int, n_jobs: int | None
     for part, found in in_chunks(
         lambda rows: list(range(rows.start, rows.stop)), n, n_jobs, chunk_size, lambda *x: told.append(x)
     ):
-        assert found == list(range(n))[part]
+        assert found == [*range(n)[part]]
         assert len(found) <= chunk_size
         rows += found
     assert rows == list(range(n))
