@@ -19,7 +19,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from evenhand import L1, L2, Actionable, Closest, HighDensity, Plausible
+from evenhand import L1, L2, Actionable, Closest, Column, HighDensity, Plausible, Schema
 from raw_laws import FEW, MODELS, quietly
 from rotation import in_turn
 from threads import one_thread  # noqa: F401
@@ -533,7 +533,8 @@ def test_a_component_of_rounding_error_changes_nothing(kind: str, norm: str, val
 @pytest.mark.parametrize("method", ["closest", "plausible"])
 @pytest.mark.parametrize("last", ["centroid", "logistic"])
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6, 1e9])
-def test_amounts_beside_levels_as_ordinals(unit: float, last: str, method: str) -> None:
+@pytest.mark.parametrize("weighed", [False, True])
+def test_amounts_beside_levels_as_ordinals(weighed: bool, unit: float, last: str, method: str) -> None:
     """A level that is next to nothing in a row may still decide where people live: who may do more pays no more."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -543,11 +544,15 @@ def test_amounts_beside_levels_as_ordinals(unit: float, last: str, method: str) 
     steps = ColumnTransformer([("c", OrdinalEncoder(), ["c"])], remainder="passthrough")
     model = quietly(make_pipeline(steps, MODELS[last]()), frame, y)
 
+    own = Schema({"c": Column("categorical", levels=["ash", "elm", "oak"]), "z": Column("numeric")})
+    schema = own if weighed else None  # a level costs as much as one of an amount that goes into millions
+
     def explained(**limits: Any) -> Any:
-        actionable = Actionable(**limits)
+        actionable, density = Actionable(**limits), HighDensity(components=[1])
         if method == "closest":
-            return Closest(actionable=actionable).fit(model, frame).explain(frame, target)
-        return Plausible(HighDensity(components=[1]), actionable=actionable).fit(model, frame, y).explain(frame, target)
+            return Closest(actionable=actionable, schema=schema).fit(model, frame).explain(frame, target)
+        fitted = Plausible(density, actionable=actionable, schema=schema).fit(model, frame, y)
+        return fitted.explain(frame, target)
 
     target = (model.predict(frame) + 1) % 3
     free, held = explained(), explained(immutable=["c"])

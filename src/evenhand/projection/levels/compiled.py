@@ -97,17 +97,12 @@ def scaled(columns: Columns, pieces: Pieces, density: Density) -> Columns:
     largest = np.where(largest > 0, largest, size.max(axis=1, initial=0.0))
     seen = largest > 0
     effect = (size[seen] / largest[seen, None]).max(axis=0, initial=0.0)
+    # Where there is a density, a number is moved by about one deviation, however little levels do beside it in a row.
     deviations = np.abs(density.R).max(axis=(0, 1), initial=0.0) * columns.scale
-    effect = np.maximum(effect, deviations)
-    # Where a density counts a number in such units already, it is moved by about one of them, whatever levels do.
-    apart = ~stepped & (effect > 0) & ~_near(effect) & ~_near(deviations)
+    effect = np.where(deviations > 0, deviations, effect)
+    apart = ~stepped & (effect > 0) & ~((effect > 1 / COMMENSURATE) & (effect < COMMENSURATE))
     factor = np.where(apart, 2.0 ** -np.round(np.log2(np.where(effect > 0, effect, 1.0))), 1.0)
     return columns._replace(scale=columns.scale * factor)
-
-
-def _near(size: FloatArray) -> BoolArray:
-    near: BoolArray = (size > 1 / COMMENSURATE) & (size < COMMENSURATE)
-    return near
 
 
 def _ties(limits: Limits, layout: Layout) -> tuple[FloatArray, FloatArray]:

@@ -160,6 +160,8 @@ def held_point(
         excess = A @ xi - h
         excess[rows] = 0.0
         missed = excess > room
+        if (missed & (length == 0.0)).any():  # what no column is in, no point can mend
+            return None
         if not missed.any():
             found = np.zeros(len(h))
             found[rows] = np.maximum(pushes, 0.0)
