@@ -21,7 +21,7 @@ LIBRARY_RAY = 1e-3  # of what is in a column, multipliers of a library that canc
 
 
 def by_library(problem: Instance, unguarded: Instance) -> Answer:
-    """Solve with Clarabel; what is proven is proven about the problem without its guard, and loose.
+    """Solve what kernels gave up on; what is proven is proven about the problem without its guard, and loose.
 
     A piece that is thinner than the guard has no point, but that is no proof that there is none.
     """
